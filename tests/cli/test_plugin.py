@@ -76,6 +76,68 @@ def test_check_shows_what_a_pod_costs() -> None:
     assert "<-- this one" in costs
 
 
+FENCED = """
+import numpy as np
+from kubestow.plugin import SKIP, CustomObject, custom_resource, unschedulable
+from kubestow.plugin.fast import Rejections
+
+@custom_resource("example.com/v1", "fences")
+class Fence(CustomObject, frozen=True):
+    node: str = ""
+
+class Fenced:
+    name = "Fenced"
+    watches = (Fence,)
+
+    def __init__(self, args, handle):
+        self.fences = handle.objects(Fence)
+
+    def pre_filter(self, pod):
+        return {fence.node for fence in self.fences} if "fenced" in pod.labels else SKIP
+
+    def filter(self, state, pod, node):
+        return "fenced" if node.name in state else None
+
+    def filter_rows(self, state, pod, view, rows):
+        fenced = np.array([view.names[row] in state for row in rows])
+        return Rejections(fenced.astype(np.int64), lambda _: unschedulable("fenced"))
+"""
+FENCED_OBJECTS = """
+{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: "4", pods: "9"}}}
+---
+{apiVersion: example.com/v1, kind: Fence, metadata: {name: f}, node: n1}
+"""
+FENCED_POD = """
+---
+{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {fenced: ""}}, spec: {containers: [{name: c}]}}
+"""
+
+
+def test_check_tries_pods_of_files(tmp_path: Path) -> None:
+    """With the objects of the plugin's kinds, if the plugin skips the pods that the check makes up."""
+    file = write(tmp_path / "fenced.py", FENCED)
+    code, output = invoke("check", file)
+    assert code == 0
+    assert "ok: nothing to compare: it has one form only, or skips every generated pod" in output
+    assert "note: its pre_filter skips this pod; --cluster FILE" in output
+    cluster = write(tmp_path / "cluster.yaml", FENCED_OBJECTS + FENCED_POD)
+    code, output = invoke("check", file, "--cluster", cluster)
+    assert code == 0, output
+    assert f"ok: forms agree on {cluster} (" in output
+    assert "note:" not in output
+    wrong = write(tmp_path / "wrong.py", FENCED.replace("rows])", "rows]) < 0"))
+    code, output = invoke("check", wrong, "--cluster", cluster)
+    assert (code, "filter and filter_rows disagree about pod default/p on node n1" in output) == (1, True)
+
+
+def test_check_needs_a_pod_and_a_node_in_files(tmp_path: Path) -> None:
+    """The message names the file."""
+    cluster = write(tmp_path / "cluster.yaml", FENCED_OBJECTS)
+    code, output = invoke("check", write(tmp_path / "fenced.py", FENCED), "--cluster", cluster)
+    assert code == 1
+    assert f"wrong: {cluster}: need nodes, and a pod without a node to try" in output
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

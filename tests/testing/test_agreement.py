@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from kubestow.config import plugin_args
-from kubestow.plugin import PodInfo, Rejection, unschedulable
+from kubestow.plugin import SKIP, PodInfo, PriorityClass, Rejection, unschedulable
 from kubestow.plugin.fast import IntArray, PodsRead, Rejections
-from kubestow.testing import check_forms
+from kubestow.testing import check_forms, make_object
 
 
 class Twofold:
@@ -84,6 +84,26 @@ def test_a_vector_form_that_depends_on_positions() -> None:
 
     with pytest.raises(AssertionError, match="score_rows on all rows and on some disagree"):
         check_forms(type("Lying", (Twofold,), {"score_rows": by_place, "score": property()}))
+
+
+def test_objects_are_in_every_cluster() -> None:
+    """A plugin that watches a kind does nothing without them."""
+
+    class Watching(Twofold):
+        watches = (PriorityClass,)
+
+        def __init__(self, args: Any, handle: Any) -> None:
+            self._classes = handle.objects(PriorityClass)
+
+        def pre_filter(self, pod: PodInfo) -> Any:
+            return len(pod.labels) if self._classes.get("high") else SKIP
+
+        def pre_score(self, pod: PodInfo, view: Any, rows: Any) -> Any:
+            return SKIP
+
+    with pytest.raises(AssertionError, match="no two forms to compare"):
+        check_forms(Watching)
+    assert check_forms(Watching, objects=[make_object(PriorityClass, "high")]) > 1_000
 
 
 def test_nothing_to_compare() -> None:

@@ -8,6 +8,7 @@ the vector form; so are the results for a subset of the rows, and those of pods 
 difference raises an AssertionError that names method, pod and node.
 """
 
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any
 
@@ -26,21 +27,35 @@ _PODS = 8
 
 
 def check_forms(
-    plugin: Any, args: Any = None, *, seed: int = 0, node: MakeNode = random_node, pod: MakePod = random_pod
+    plugin: Any,
+    args: Any = None,
+    *,
+    seed: int = 0,
+    node: MakeNode = random_node,
+    pod: MakePod = random_pod,
+    objects: Iterable[Any] = (),
 ) -> int:
     """Compare the forms of a plugin class and return the number of results compared. Raises AssertionError.
 
-    `node` and `pod` create random objects, for plugins that ignore the features of the default ones.
+    `node` and `pod` create random objects, for plugins that ignore the features of the default ones. `objects` of
+    other kinds, such as those that the plugin watches, are in every cluster.
     """
     rng, compared = Random(seed), 0
+    others = list(objects)
     for number in range(_CLUSTERS):
         cluster = random_cluster(rng, node, pod)
-        compared += _Comparison(plugin(args, offline_handle(cluster)), cluster).run(
-            [PodInfo(pod(f"p{number}-{other}", rng)) for other in range(_PODS)], rng
-        )
+        for one in others:
+            cluster.set_object(one)
+        pods = [PodInfo(pod(f"p{number}-{other}", rng)) for other in range(_PODS)]
+        compared += compare_forms_in(cluster, plugin, args, pods, rng)
     if not compared:
         raise AssertionError(f"{plugin.name} has no two forms to compare, or skips every pod")
     return compared
+
+
+def compare_forms_in(cluster: Cluster, plugin: Any, args: Any, pods: Sequence[PodInfo], rng: Random) -> int:
+    """Compare the forms of a plugin class for pods of one cluster, as `check_forms` does."""
+    return _Comparison(plugin(args, offline_handle(cluster)), cluster).run(pods, rng)
 
 
 class _Comparison:
@@ -50,7 +65,7 @@ class _Comparison:
         self._rows = np.flatnonzero(cluster.nodes.live[: cluster.nodes.size])
         self._compared = 0
 
-    def run(self, pods: list[PodInfo], rng: Random) -> int:
+    def run(self, pods: Sequence[PodInfo], rng: Random) -> int:
         signed: dict[Any, tuple[Any, Any]] = {}
         for pod in pods:
             state = self._plugin.pre_filter(pod) if hasattr(self._plugin, "pre_filter") else None

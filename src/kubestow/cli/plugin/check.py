@@ -16,7 +16,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from kubestow import config
+from kubestow.api.files.errors import ObjectsError
+from kubestow.cli.cluster_files import cluster_in
 from kubestow.config.configuration import Plugin, PluginConfig, SchedulerConfiguration
+from kubestow.insight.explain.world import ExplainError, Setup, World
 from kubestow.plugin.loading import Loaded
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
@@ -24,6 +27,7 @@ from kubestow.scheduler.cycle.outcome import Failed, Placed
 from kubestow.scheduler.cycle.scheduling import SchedulingCycles, choose_at_random
 from kubestow.scheduler.framework.args import ArgsError, decode_args
 from kubestow.scheduler.framework.caller import SLOW_SECONDS, place_of
+from kubestow.scheduler.framework.declarations import watches_of
 from kubestow.scheduler.framework.profile import Profile, ProfileError
 from kubestow.scheduler.framework.registry import points_of
 from kubestow.scheduler.framework.results import SKIP, Code, Narrowed, PluginError, Rejection, Skip, with_place
@@ -31,7 +35,7 @@ from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.queue.nominator import Nominator
 from kubestow.testing import make_node, make_pod
-from kubestow.testing.agreement import check_forms
+from kubestow.testing.agreement import check_forms, compare_forms_in
 
 NODES = 5_000
 _FAST = ("filter_rows", "score_rows", "row_rejection", "row_score", "passing_rows", "sign")
@@ -84,6 +88,8 @@ class Cost(NamedTuple):
     plugin: str
     form: str
     micros: float
+    skips: bool = False
+    """Whether its PreFilter skips the pod, so that its filter is not called."""
 
     @property
     def advice(self) -> str:
@@ -111,19 +117,43 @@ def _raised(when: str, error: Exception) -> str:
     return with_place(f"{when} {type(error).__name__}: {error}", place_of(error))
 
 
-def check_agreement(loaded: Loaded, args: Any) -> str:
+def read_objects(loaded: Loaded, files: tuple[str, ...]) -> tuple[Cluster, list[PodInfo]]:
+    """Return a cluster with the objects of files, those of the plugin's kinds included, and the pods without a node."""
+    try:
+        objects = cluster_in(files, declared=[watched.kind for watched in watches_of(loaded.plugin)])
+        world = World(Setup(config.default()), (), time.time())
+        for obj in objects:
+            world.add(obj)
+    except ObjectsError as error:
+        raise Found(str(error)) from None
+    except ExplainError as error:
+        raise Found(f"{', '.join(files)}: {error}") from None
+    if not world.pending or not world.cluster.nodes.count:
+        raise Found(f"{', '.join(files)}: need nodes, and a pod without a node to try")
+    return world.cluster, list(map(PodInfo, world.pending.values()))
+
+
+def check_agreement(loaded: Loaded, args: Any, files: tuple[str, ...] = ()) -> str:
     """Check that fast forms return the results of plain forms."""
     if not any(hasattr(loaded.plugin, method) for method in _FAST):
         return "has the plain form only: nothing to compare"
+    where = ", ".join(files) or "random clusters"
+    decoded = decode_args(loaded.plugin, args)
     try:
-        number = check_forms(loaded.plugin, decode_args(loaded.plugin, args))
+        if files:
+            cluster, pods = read_objects(loaded, files)
+            number = compare_forms_in(cluster, loaded.plugin, decoded, pods, random.Random(0))
+        else:
+            number = check_forms(loaded.plugin, decoded)
+    except Found:
+        raise
     except AssertionError as error:
         if "no two forms" in str(error):
-            return "has one form only: nothing to compare"
+            return "nothing to compare: it has one form only, or skips every generated pod"
         raise Found(str(error)) from None
     except Exception as error:
-        raise Found(_raised("on a random cluster it raises", error)) from error
-    return f"forms agree on random clusters ({number} results compared)"
+        raise Found(_raised(f"on {where} it raises", error)) from error
+    return f"forms agree on {where} ({number} results compared)"
 
 
 def check_odd_objects(loaded: Loaded, args: Any) -> str:
@@ -143,15 +173,31 @@ def check_odd_objects(loaded: Loaded, args: Any) -> str:
     return f"handles {len(pods)} unusual pods on unusual nodes"
 
 
-def costs(loaded: Loaded, args: Any) -> list[Cost]:
-    """Return the costs of the plugin and of the default ones, most expensive first."""
-    cluster = Cluster()
-    for number in range(NODES):
-        cluster.set_node(make_node(f"n{number}", cpu="64", zone=f"zone-{number % 3}", labels={"pool": f"{number % 7}"}))
+def costs(loaded: Loaded, args: Any, files: tuple[str, ...] = ()) -> list[Cost]:
+    """Return the costs of the plugin and of the default ones, most expensive first.
+
+    Nodes of `files` are repeated, under other names; the pod is the first that the plugin does not skip.
+    """
+    if files:
+        cluster, pods = read_objects(loaded, files)
+        nodes = [node for node in cluster.nodes.nodes if node is not None]
+        for number in range(len(nodes), NODES):
+            node = nodes[number % len(nodes)]
+            cluster.set_node(replace(node, metadata=replace(node.metadata, name=f"{node.metadata.name}-{number}")))
+    else:
+        cluster = Cluster()
+        for number in range(NODES):
+            labels = {"pool": f"{number % 7}"}
+            cluster.set_node(make_node(f"n{number}", cpu="64", zone=f"zone-{number % 3}", labels=labels))
+        pods = [PodInfo(make_pod("p", cpu="100m", memory="200Mi", labels={"app": "web"}))]
     profile = profile_with(loaded, args, cluster)
-    pod = PodInfo(make_pod("p", cpu="100m", memory="200Mi", labels={"app": "web"}))
+    own = next((hook for hook in profile.pre_filter if hook.name == loaded.name), None)
     names = dict.fromkeys(hook.name for hook in (*profile.pre_filter, *profile.filter, *profile.score))
-    found = [_cost(profile, name, pod, cluster) for name in names]
+    try:
+        pod = next((one for one in pods if own is None or profile.caller.call(own, one) is not SKIP), pods[0])
+        found = [_cost(profile, name, pod, cluster) for name in names]
+    except PluginError as error:
+        raise Found(f"fails for a pod at {NODES:,} nodes: {error.located}") from None
     return sorted((cost for cost in found if cost.micros), key=lambda cost: -cost.micros)
 
 
@@ -186,10 +232,12 @@ def _cost(profile: Profile, name: str, pod: PodInfo, cluster: Cluster) -> Cost:
     hooks = {hook.point: hook for of_point in points for hook in of_point if hook.name == name}
     call, table, rows = profile.caller.call, cluster.nodes, np.arange(cluster.nodes.size)
 
-    def run() -> None:
+    def run() -> bool:
         state: Any = None
+        skips = False
         if "PreFilter" in hooks:
             state = call(hooks["PreFilter"], pod)
+            skips = state is SKIP and "Filter" in hooks
         if isinstance(state, Narrowed):
             state = state.state
         if "Filter" in hooks and state is not SKIP and not isinstance(state, Rejection):
@@ -202,15 +250,16 @@ def _cost(profile: Profile, name: str, pod: PodInfo, cluster: Cluster) -> Cost:
             scores = call(hooks["Score"], state, pod, table, rows)
             if hooks["Score"].normalize is not None:
                 call(hooks["Score"].normalize, state, pod, table, rows, scores)
+        return skips
 
-    run()
+    skips = run()
     best, rounds, begin = float("inf"), 0, time.perf_counter()
     while (elapsed := time.perf_counter() - begin) < _COST_SECONDS or (rounds < 3 and elapsed < _SLOW_SECONDS):
         run()
         best = min(best, time.perf_counter() - begin - elapsed)
         rounds += 1
     plain = any(hook.method in ("filter", "score") for hook in hooks.values())
-    return Cost(name, "plain" if plain else "vector", best * 1e6)
+    return Cost(name, "plain" if plain else "vector", best * 1e6, skips)
 
 
 def _odd_nodes() -> Iterator[Any]:

@@ -60,6 +60,14 @@ def new(name: str, folder: Path) -> None:
 @click.argument("file", metavar="FILE|MODULE")
 @click.option("--args", "text", metavar="YAML", help="Arguments, as in pluginConfig: '{zone: a}'.")
 @click.option(
+    "--cluster",
+    "files",
+    metavar="FILE",
+    multiple=True,
+    help="Objects to use: nodes, pods, and objects of the kinds that the plugin watches. Its pods without a node are"
+    " tried, for plugins that skip the generated ones; repeatable.",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
     default=30.0,
@@ -67,7 +75,7 @@ def new(name: str, folder: Path) -> None:
     metavar="SECONDS",
     help="Time limit of each check.",
 )
-def check(file: str, text: str | None, timeout: float) -> None:
+def check(file: str, text: str | None, files: tuple[str, ...], timeout: float) -> None:
     """Check the plugins in a file: methods, arguments, agreement of forms, unusual objects, and the time per pod.
 
     Exits with 1 if a check fails.
@@ -81,7 +89,7 @@ def check(file: str, text: str | None, timeout: float) -> None:
     except (PluginLoadError, Found) as error:
         click.echo(f"wrong: {error}")
         sys.exit(1)
-    results = [_check(loaded, args, timeout) for loaded in found]
+    results = [_check(loaded, args, files, timeout) for loaded in found]
     sys.exit(0 if all(results) else 1)
 
 
@@ -96,22 +104,22 @@ def _arguments(text: str | None) -> Any:
     return None if first is None else first.tree
 
 
-def _check(loaded: Loaded, args: Any, timeout: float) -> bool:
+def _check(loaded: Loaded, args: Any, files: tuple[str, ...], timeout: float) -> bool:
     from kubestow.cli.plugin import check as plugin_check
     from kubestow.scheduler.framework.registry import points_of
 
     click.echo(f"{loaded.name} ({loaded.source}): {', '.join(sorted(points_of(loaded.plugin)))}")
     file = inspect.getsourcefile(loaded.plugin) or ""
 
-    def made(name: str, step: Callable[[Loaded, Any], T]) -> T:
+    def made(name: str, step: Callable[..., T], *more: Any) -> T:
         with _progress(f"  {name} ..."), plugin_check.time_limit(timeout, file):
-            return step(loaded, args)
+            return step(loaded, args, *more)
 
     try:
         click.echo(f"  ok: {made('arguments', plugin_check.check_args)}")
-        click.echo(f"  ok: {made('agreement of forms', plugin_check.check_agreement)}")
+        click.echo(f"  ok: {made('agreement of forms', plugin_check.check_agreement, files)}")
         click.echo(f"  ok: {made('unusual objects', plugin_check.check_odd_objects)}")
-        costs = made(f"time per pod at {plugin_check.NODES:,} nodes", plugin_check.costs)
+        costs = made(f"time per pod at {plugin_check.NODES:,} nodes", plugin_check.costs, files)
     except plugin_check.Found as found:
         click.echo(f"  wrong: {found}")
         return False
@@ -122,6 +130,8 @@ def _check(loaded: Loaded, args: Any, timeout: float) -> bool:
     for cost in costs:
         if cost.plugin == loaded.name and cost.advice:
             click.echo(f"\n  slow: {cost.advice}")
+        if cost.plugin == loaded.name and cost.skips:
+            click.echo("\n  note: its pre_filter skips this pod; --cluster FILE gives objects and pods of your own")
     return True
 
 
