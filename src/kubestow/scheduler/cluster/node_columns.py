@@ -5,11 +5,11 @@ computed again for this row. Numbers of an unknown node are kept until the node 
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 
-from kubestow.scheduler.cluster.arrays import BoolArray, NDArray, Rows, grown
+from kubestow.scheduler.cluster.arrays import BoolArray, FloatArray, IntArray, NDArray, Rows, grown
 from kubestow.scheduler.cluster.nodes import NodeTable
 from kubestow.scheduler.cluster.view import NodeView
 
@@ -66,7 +66,15 @@ class NodeColumns(Generic[N]):
         """Return the numbers of a node by key."""
         return self._by_node.get(node, {})
 
-    def get(self, key: Hashable, view: NodeView, rows: Rows, default: N | None = None) -> NDArray[Any]:
+    @overload
+    def get(
+        self: "NodeColumns[int]", key: Hashable, view: NodeView, rows: Rows, default: int | None = ...
+    ) -> IntArray: ...
+    @overload
+    def get(
+        self: "NodeColumns[float]", key: Hashable, view: NodeView, rows: Rows, default: float | None = ...
+    ) -> FloatArray: ...
+    def get(self, key: Hashable, view: NodeView, rows: Rows, default: float | None = None) -> NDArray[Any]:
         """Return a new array with the numbers of some rows of a view.
 
         `default` replaces the default of the columns for rows without a number.
@@ -79,6 +87,10 @@ class NodeColumns(Generic[N]):
             return np.full(len(found), default, self._dtype)
         return np.where(self._present[column, view.source_rows()[rows]], found, self._dtype.type(default))
 
+    @overload
+    def stack(self: "NodeColumns[int]", keys: Sequence[Hashable], view: NodeView, rows: Rows) -> IntArray: ...
+    @overload
+    def stack(self: "NodeColumns[float]", keys: Sequence[Hashable], view: NodeView, rows: Rows) -> FloatArray: ...
     def stack(self, keys: Sequence[Hashable], view: NodeView, rows: Rows) -> NDArray[Any]:
         """Return the numbers of several columns at once, as a new array with a line per key."""
         if self._layout != self._table.layout:
