@@ -170,11 +170,13 @@ def test_check_needs_a_pod_and_a_node_in_files(tmp_path: Path) -> None:
         ("x = 1\n", "defines no plugin"),
         ("class P:\n", "line 1: expected an indented block"),
         ("import nosuchthing\n", "cannot be loaded: ModuleNotFoundError"),
+        ("import beside\n", "to import beside.py from the same folder, make it a package with an __init__.py"),
         ("import sys\nsys.exit(3)\n", "cannot be loaded: SystemExit: 3"),
     ],
 )  # fmt: skip
 def test_check_says_what_is_wrong(tmp_path: Path, text: str, words: str) -> None:
     """One line, exit code 1."""
+    write(tmp_path / "beside.py", "")
     code, output = invoke("check", write(tmp_path / "p.py", text))
     assert code == 1
     assert words in output

@@ -113,6 +113,13 @@ def test_an_overridden_duplicate_is_valid() -> None:
     assert problems_of(plugins("C C", "filter:C")) == []
 
 
+def test_two_queue_sort_plugins_in_multi_point() -> None:
+    """The problem says where to disable one: a plugin comes in addition to the default one."""
+    known = {**KNOWN, "Other": frozenset({"queueSort"})}
+    (problem,) = expand(plugins("Other"), known).problems
+    assert str(problem).endswith("needed, found Sort, Other: disable the others in queueSort.disabled")
+
+
 def test_only_one_plugin_generates_placements() -> None:
     """Two placement generators are a fault."""
     known = {**KNOWN, "P": frozenset({"placementGenerate"}), "Q": frozenset({"placementGenerate"})}

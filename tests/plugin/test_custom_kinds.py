@@ -130,6 +130,25 @@ def test_an_undeclared_kind_is_refused_with_the_line_that_reads_it() -> None:
         SchedulerHarness(plugins=[Forgets])
 
 
+def test_a_declaration_of_another_type_names_the_plugin() -> None:
+    """A single kind instead of a tuple."""
+
+    class Alone:
+        name = "Alone"
+        watches = Widget
+
+        def __init__(self, args: Any, handle: Handle) -> None:
+            pass
+
+        def pre_filter(self, pod: PodInfo) -> Any:
+            return None
+
+    with pytest.raises(
+        ProfileError, match="profile default-scheduler: plugin Alone: watches: must be a tuple of kinds"
+    ):
+        SchedulerHarness(plugins=[Alone])
+
+
 def test_an_event_of_an_undeclared_kind_is_refused() -> None:
     """The registration would never match."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kubestow.plugin import Pod
 from kubestow.testing import SchedulerHarness, StuckError, make_node, make_pod
 
 
@@ -72,6 +73,47 @@ def test_a_stuck_error_lists_the_pods() -> None:
         harness.cluster.delete(pod)
         with pytest.raises(StuckError, match=re.escape("after 10 s of virtual time: unschedulable: default/p1")):
             harness.run_until_idle(10.0)
+
+
+def test_a_stuck_error_has_the_failure_of_a_plugin() -> None:
+    """With its line; a test that waits for a failing pod needs no log."""
+
+    class Broken:
+        name = "Broken"
+
+        def __init__(self, args: object, handle: object) -> None:
+            pass
+
+        def filter(self, state: object, pod: object, node: object) -> None:
+            raise ValueError("no idea")
+
+    with SchedulerHarness(plugins=[Broken]) as harness:
+        harness.cluster.add(make_node("n1"))
+        harness.cluster.add(make_pod("p1"))
+        with pytest.raises(
+            StuckError, match=r'default/p1; latest failure: .* plugin "Broken": no idea \(.*_harness.py:\d'
+        ):
+            harness.run_until_idle(10.0)
+
+
+def test_a_queue_sort_plugin_replaces_the_default_one() -> None:
+    """A profile has only one."""
+
+    class ByName:
+        name = "ByName"
+
+        def __init__(self, args: object, handle: object) -> None:
+            pass
+
+        def sort_key(self, pod: Pod, waiting_since: float) -> str:
+            return pod.metadata.name
+
+    with SchedulerHarness(plugins=[ByName]) as harness:
+        for name in ("b", "c", "a"):
+            harness.cluster.add(make_pod(name))
+        harness.cluster.add(make_node("n1"))
+        harness.run_until_idle()
+        assert list(harness.bindings) == ["default/a", "default/b", "default/c"]
 
 
 def test_closing_leaves_nothing_running(capfd: pytest.CaptureFixture[str]) -> None:

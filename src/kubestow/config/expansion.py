@@ -49,7 +49,8 @@ class _Expander:
         if len(self._plugins.queueSort.enabled) > 1:
             self._report("queueSort.enabled", "only one queue sort plugin can be enabled")
         elif len(resolved["queueSort"]) != 1:
-            found = ", ".join(plugin.name for plugin in resolved["queueSort"]) or "none"
+            found = ", ".join(plugin.name for plugin in resolved["queueSort"])
+            found = f"{found}: disable the others in queueSort.disabled" if found else "none"
             self._report("queueSort", f"exactly one queue sort plugin is needed, found {found}")
         if not resolved["bind"]:
             self._report("bind", "at least one bind plugin is needed, found none")

@@ -131,6 +131,8 @@ def load(source: str) -> list[Loaded]:
         if isinstance(error, KeyboardInterrupt):
             raise
         problem = with_place(f"{type(error).__name__}: {error}", place_of(error))
+        if isinstance(error, ModuleNotFoundError) and Path(source).with_name(f"{error.name}.py").is_file():
+            problem += f"; to import {error.name}.py from the same folder, make it a package with an __init__.py"
         raise PluginLoadError(f"{source}: cannot be loaded: {problem}") from error
     found = [_checked(plugin, source, digest) for plugin in _plugins_in(module)]
     classes: dict[str, str] = {}

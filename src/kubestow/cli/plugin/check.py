@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kubestow import config
 from kubestow.api.files.errors import ObjectsError
 from kubestow.cli.cluster_files import cluster_in
-from kubestow.config.configuration import Plugin, PluginConfig, SchedulerConfiguration
+from kubestow.config.configuration import PluginConfig
 from kubestow.insight.explain.world import ExplainError, Setup, World
 from kubestow.plugin.loading import Loaded
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -29,11 +29,11 @@ from kubestow.scheduler.framework.args import ArgsError, decode_args
 from kubestow.scheduler.framework.caller import SLOW_SECONDS, place_of
 from kubestow.scheduler.framework.declarations import watches_of
 from kubestow.scheduler.framework.profile import Profile, ProfileError
-from kubestow.scheduler.framework.registry import points_of
 from kubestow.scheduler.framework.results import SKIP, Code, Narrowed, PluginError, Rejection, Skip, with_place
 from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.queue.nominator import Nominator
+from kubestow.simulator.in_memory.harness import configured
 from kubestow.testing import make_node, make_pod
 from kubestow.testing.agreement import check_forms, compare_forms_in
 
@@ -205,26 +205,15 @@ def profile_with(loaded: Loaded, args: Any, cluster: Cluster) -> Profile:
     """Return the default profile with the plugin. Raises Found."""
     registry = in_tree_registry()
     registry.register(loaded.name, loaded.plugin)
-    configuration: SchedulerConfiguration = config.default()
-    (profile,) = configuration.profiles
-    multi = profile.plugins.multiPoint
-    enabled = [entry for entry in multi.enabled if not _replaces(loaded, entry.name)]
-    changed = replace(
-        profile,
-        plugins=replace(profile.plugins, multiPoint=replace(multi, enabled=(*enabled, Plugin(loaded.name)))),
-        pluginConfig=(*profile.pluginConfig, PluginConfig(loaded.name, args)) if args else profile.pluginConfig,
-    )
+    (profile,) = configured(None, [loaded.plugin], config.Features()).profiles
+    given = (PluginConfig(loaded.name, args),) if args else ()
+    changed = replace(profile, pluginConfig=(*profile.pluginConfig, *given))
     try:
         return Profile(changed, registry, offline_handle(cluster), lambda: 0.0)
     except ProfileError as error:
         raise Found(str(error)) from None
     except PluginError as error:
         raise Found(error.located) from None
-
-
-def _replaces(loaded: Loaded, name: str) -> bool:
-    """Return whether the plugin replaces a default one: only one queue sort plugin is possible."""
-    return name == "PrioritySort" and "queueSort" in points_of(loaded.plugin)
 
 
 def _cost(profile: Profile, name: str, pod: PodInfo, cluster: Cluster) -> Cost:

@@ -267,7 +267,8 @@ def _make_plugins(
                 given = scoped_handle(handle, scopes[name], signs=registry.signs(name))
             made[name] = registry.make(name, config.args_of(name), given)
         except (RegistryError, WatchError) as error:
-            raise ProfileError(f"profile {config.schedulerName}: {error}") from None
+            which = f"plugin {name}: " if isinstance(error, WatchError) else ""
+            raise ProfileError(f"profile {config.schedulerName}: {which}{error}") from None
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise

@@ -12,7 +12,7 @@ the same run. On an event loop of another kind it runs in real time; see `until_
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -25,6 +25,7 @@ from kubestow.config.expansion import enabled_names
 from kubestow.config.plugin_points import IN_TREE
 from kubestow.insight.decisions.recording import build_recorded
 from kubestow.scheduler.assembly import Core, Outside, Polling
+from kubestow.scheduler.cycle.outcome import Failed
 from kubestow.scheduler.extenders.extender import CallExtenders, refuse_calls
 from kubestow.scheduler.framework.registry import points_of
 from kubestow.scheduler.in_tree import in_tree_registry
@@ -118,9 +119,9 @@ class SchedulerHarness:
     ) -> None:
         """`configuration` may be YAML text. `plugins` are enabled in every profile that does not name them.
 
-        `delay` and `latency` are those of the FakeCluster. Without `loop`, time is virtual. `ask` calls extenders.
-        `record_bytes` limits the memory of `decisions`; 0: none are recorded. `polled` are values as of `set_polled`,
-        which plugins that do not poll ignore.
+        A queue sort plugin replaces the default one. `delay` and `latency` are those of the FakeCluster. Without
+        `loop`, time is virtual. `ask` calls extenders. `record_bytes` limits the memory of `decisions`; 0: none are
+        recorded. `polled` are values as of `set_polled`, which plugins that do not poll ignore.
         """
         self.loop = VirtualLoop() if loop is None else loop
         self.clock: Clock = self.loop.clock if isinstance(self.loop, VirtualLoop) else SystemClock()
@@ -252,6 +253,8 @@ class SchedulerHarness:
             place = ", ".join(places.get(pod.metadata.uid, ["nowhere"]))
             pods.setdefault(place, []).append(pod.key)
         listed = [f"{place}: {', '.join(sorted(keys)[:5])}" for place, keys in sorted(pods.items())]
+        if self.attempts.decisions and isinstance(latest := self.attempts.decisions[-1][1], Failed):
+            listed.append(f"latest failure: {latest.located_message}")
         return "; ".join(listed) or "no pod is pending, but the cluster is changing"
 
     @contextmanager
@@ -291,18 +294,23 @@ class SchedulerHarness:
 def configured(
     configuration: SchedulerConfiguration | str | None, plugins: Iterable[Any], features: config.Features
 ) -> SchedulerConfiguration:
-    """Return a configuration with `plugins` enabled in every profile that does not name them; parses YAML text."""
+    """Return a configuration with `plugins` enabled in every profile that does not name them; parses YAML text.
+
+    A queue sort plugin replaces the default one.
+    """
     known = {**IN_TREE, **{plugin.name: points_of(plugin) for plugin in plugins}}
     if configuration is None:
         configuration = config.default(features)
     elif isinstance(configuration, str):
         configuration = config.load(configuration, features, known)
-    names = [plugin.name for plugin in plugins]
+    names = {plugin.name: points_of(plugin) for plugin in plugins}
     return replace(configuration, profiles=tuple(_with_plugins(profile, names) for profile in configuration.profiles))
 
 
-def _with_plugins(profile: Any, names: Iterable[str]) -> Any:
+def _with_plugins(profile: Any, points: Mapping[str, Collection[str]]) -> Any:
     named = enabled_names(profile.plugins)
     multi = profile.plugins.multiPoint
-    enabled = (*multi.enabled, *(Plugin(name) for name in names if name not in named))
+    added = [name for name in points if name not in named]
+    replaced = {"PrioritySort"} if any("queueSort" in points[name] for name in added) else set()
+    enabled = (*(one for one in multi.enabled if one.name not in replaced), *map(Plugin, added))
     return replace(profile, plugins=replace(profile.plugins, multiPoint=replace(multi, enabled=enabled)))
