@@ -20,6 +20,7 @@ def test_names_for_every_plugin() -> None:
         "Index",
         "MAX_SCORE",
         "Narrowed",
+        "Node",
         "NodeRow",
         "ObjectMeta",
         "Objects",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubestow.api.custom_kinds import CustomObject, ObjectMeta, custom_resource, unstructured
 from kubestow.api.meta import RawQuantity
+from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.requests import format_quantities, parse_quantities
 from kubestow.api.workloads import PriorityClass
@@ -79,6 +80,7 @@ __all__ = [
     "Handle",
     "Index",
     "Narrowed",
+    "Node",
     "NodeRow",
     "ObjectMeta",
     "Objects",
