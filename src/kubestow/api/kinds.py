@@ -5,7 +5,7 @@ from kubestow.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, Re
 from kubestow.api.meta import Base
 from kubestow.api.node import Namespace, Node
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import PodGroup
+from kubestow.api.pod_groups import CompositePodGroup, PodGroup
 from kubestow.api.storage import (
     CSIDriver,
     CSINode,
@@ -38,6 +38,7 @@ KINDS: dict[tuple[str, str], type[Base]] = {
     ("policy/v1", "PodDisruptionBudget"): PodDisruptionBudget,
     ("scheduling.k8s.io/v1", "PriorityClass"): PriorityClass,
     ("scheduling.k8s.io/v1beta1", "PodGroup"): PodGroup,
+    ("scheduling.k8s.io/v1alpha3", "CompositePodGroup"): CompositePodGroup,
     ("storage.k8s.io/v1", "StorageClass"): StorageClass,
     ("storage.k8s.io/v1", "CSINode"): CSINode,
     ("storage.k8s.io/v1", "CSIDriver"): CSIDriver,

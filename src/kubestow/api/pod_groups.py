@@ -1,4 +1,6 @@
-"""Pod groups: pods that are to be scheduled together."""
+"""Pod groups: pods that are to be scheduled together; and composite pod groups, which consist of groups."""
+
+from typing import TypeAlias
 
 from kubestow.api.meta import ApiObject, Base
 from kubestow.api.pod import Pod, PodCondition
@@ -14,6 +16,14 @@ class PodGroupPolicy(Base, frozen=True):
 
 class TopologyConstraint(Base, frozen=True):
     key: str = ""
+
+
+class CompositeGangPolicy(Base, frozen=True):
+    minGroupCount: int = 0
+
+
+class CompositePodGroupPolicy(Base, frozen=True):
+    gang: CompositeGangPolicy | None = None
 
 
 class PodGroupConstraints(Base, frozen=True):
@@ -36,14 +46,21 @@ class WorkloadReference(Base, frozen=True):
     templateName: str = ""
 
 
-class PodGroupSpec(Base, frozen=True):
+class _GroupSpec(Base, frozen=True):
     parentCompositePodGroupName: str | None = None
     workloadRef: WorkloadReference | None = None
-    schedulingPolicy: PodGroupPolicy = PodGroupPolicy()
     schedulingConstraints: PodGroupConstraints | None = None
     disruptionMode: DisruptionMode | None = None
     priority: int | None = None
     preemptionPolicy: str | None = None
+
+
+class PodGroupSpec(_GroupSpec, frozen=True):
+    schedulingPolicy: PodGroupPolicy = PodGroupPolicy()
+
+
+class CompositePodGroupSpec(_GroupSpec, frozen=True):
+    schedulingPolicy: CompositePodGroupPolicy = CompositePodGroupPolicy()
 
 
 Condition = PodCondition
@@ -54,19 +71,18 @@ class PodGroupStatus(Base, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class PodGroup(ApiObject, frozen=True):
-    spec: PodGroupSpec = PodGroupSpec()
-    status: PodGroupStatus = PodGroupStatus()
+COMPOSITE = "compositepodgroup/"
+"""What precedes the name of a composite pod group in its key: a pod group may have the same name."""
+
+
+class _Group(ApiObject, frozen=True):
+    spec: _GroupSpec = _GroupSpec()
 
     @property
-    def key(self) -> str:
-        return f"{self.metadata.namespace}/{self.metadata.name}"
-
-    @property
-    def min_count(self) -> int:
-        """The number of pods that must be scheduled together; 0 for a group that is not a gang."""
-        gang = self.spec.schedulingPolicy.gang
-        return 0 if gang is None else gang.minCount
+    def parent_key(self) -> str:
+        """The key of the composite pod group that it is part of; empty for none."""
+        name = self.spec.parentCompositePodGroupName
+        return f"{self.metadata.namespace}/{COMPOSITE}{name}" if name else ""
 
     @property
     def topology_key(self) -> str:
@@ -83,6 +99,40 @@ class PodGroup(ApiObject, frozen=True):
         """Whether the pods of the group are evicted together or not at all."""
         mode = self.spec.disruptionMode
         return mode is not None and mode.all is not None
+
+
+class PodGroup(_Group, frozen=True):
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+    @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def min_count(self) -> int:
+        """The number of pods that must be scheduled together; 0 for a group that is not a gang."""
+        gang = self.spec.schedulingPolicy.gang
+        return 0 if gang is None else gang.minCount
+
+
+class CompositePodGroup(_Group, frozen=True):
+    """A group of pod groups and composite pod groups, which name it as their parent."""
+
+    spec: CompositePodGroupSpec = CompositePodGroupSpec()
+
+    @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace}/{COMPOSITE}{self.metadata.name}"
+
+    @property
+    def min_count(self) -> int:
+        """The number of its groups that must be scheduled together; 0 for a group that is not a gang."""
+        gang = self.spec.schedulingPolicy.gang
+        return 0 if gang is None else gang.minGroupCount
+
+
+AnyGroup: TypeAlias = PodGroup | CompositePodGroup
 
 
 def group_name(pod: Pod) -> str:

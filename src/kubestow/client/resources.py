@@ -10,7 +10,7 @@ from kubestow.api.custom_kinds import resource_of
 from kubestow.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubestow.api.node import Namespace, Node
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import PodGroup
+from kubestow.api.pod_groups import CompositePodGroup, PodGroup
 from kubestow.api.storage import (
     CSIDriver,
     CSINode,
@@ -21,6 +21,7 @@ from kubestow.api.storage import (
     VolumeAttachment,
 )
 from kubestow.api.workloads import PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet
+from kubestow.config.features import Features
 
 
 class Named(Protocol):
@@ -125,9 +126,10 @@ VOLUME_ATTACHMENTS = Resource("storage.k8s.io", "v1", "volumeattachments", Volum
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", ResourceClaim, optional=True)
 RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", ResourceSlice, optional=True)
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", DeviceClass, optional=True)
-# The next two are watched only if their feature gate is enabled.
+# The next three are watched only if their feature gate is enabled.
 DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1", "devicetaintrules", DeviceTaintRule, optional=True)
 POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", PodGroup)
+COMPOSITE_POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha3", "compositepodgroups", CompositePodGroup)
 
 WATCHED: tuple[Resource[Any], ...] = (
     PODS,
@@ -150,3 +152,13 @@ WATCHED: tuple[Resource[Any], ...] = (
     DEVICE_CLASSES,
 )
 """The resources that the scheduler watches, which are those that kube-scheduler watches by default."""
+
+
+def watched_by_gates(features: Features) -> tuple[Resource[Any], ...]:
+    """Return the resources that the scheduler watches because of feature gates that are on."""
+    gated: tuple[tuple[Resource[Any], bool], ...] = (
+        (DEVICE_TAINT_RULES, features.dra_device_taint_rules),
+        (POD_GROUPS, features.generic_workload),
+        (COMPOSITE_POD_GROUPS, features.composite_pod_group),
+    )
+    return tuple(resource for resource, is_watched in gated if is_watched)

@@ -27,7 +27,6 @@ _BOOLEANS = {
 }
 NOT_BUILT = frozenset(
     {
-        "CompositePodGroup",
         "DRANodeAllocatableResources",
         "DRAPartitionableDevicesType",
         "DRAWorkloadResourceClaims",

@@ -1,14 +1,14 @@
-"""The scheduling of pod groups: one cycle decides for all waiting pods of a group.
+"""The scheduling of pod groups: one cycle decides for all waiting pods of a group, or of a tree of groups.
 
 popped group -> group cycle -> bound, or back to the queue together
-                            -> condition PodGroupInitiallyScheduled
+                            -> condition PodGroupInitiallyScheduled of each pod group
 """
 
 from collections.abc import Callable, Sequence
 
 from kubestow.api.conditions import SCHEDULER_ERROR, UNSCHEDULABLE, group_condition
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import PodGroup
+from kubestow.api.pod_groups import AnyGroup, group_key
 from kubestow.api.priority import PREEMPT_LOWER_PRIORITY, pod_priority, preemption_policy
 from kubestow.clock import Clock
 from kubestow.config.features import Features
@@ -17,12 +17,13 @@ from kubestow.scheduler.binding.binder import Attempt
 from kubestow.scheduler.binding.dispatcher import Dispatcher
 from kubestow.scheduler.binding.evictions import Evictions, Preemption
 from kubestow.scheduler.cluster.pod_groups import PodGroups
+from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.group_outcome import GroupOutcome, PostFiltered
 from kubestow.scheduler.cycle.outcome import Failed, Placed
 from kubestow.scheduler.cycle.pod_group import GroupCycles
 from kubestow.scheduler.extenders.extender import Conversation
-from kubestow.scheduler.framework.placements import TriedGroup
+from kubestow.scheduler.framework.placements import TriedGroup, tried_tree
 from kubestow.scheduler.framework.results import Code
 from kubestow.scheduler.observer import Observer
 from kubestow.scheduler.queue.group_queue import GroupQueue
@@ -72,29 +73,41 @@ class GroupScheduling:
         """Schedule a popped group; yield the calls to extenders."""
         started = self._stopwatch()
         problem = self._problem(popped)
-        attempts = [attempt for queued in popped.pods if (attempt := self._attempts.begin(queued))]
-        namespace, _, name = popped.key.partition("/")
-        group = TriedGroup(namespace, name, self._groups.get(popped.key), [attempt.info for attempt in attempts])
+        begun = [attempt for queued in popped.pods if (attempt := self._attempts.begin(queued))]
+        group = self._tried(popped.key, [attempt.info for attempt in begun])
+        of_pod = {attempt.queued.uid: attempt for attempt in begun}
+        attempts = [of_pod[pod.uid] for pod in group.pods]
         code = Code.SUCCESS
         if problem:
             code = Code.ERROR
             for attempt in attempts:
                 self._attempts.conclude(attempt, Failed(code, problem))
-            self._write_condition(group, code, problem)
+            for leaf in group.leaves:
+                self._write_condition(leaf, code, problem)
         elif attempts:
-            scheduled = len(self._groups.members(group.key).scheduled)
             outcome = yield from self._cycles.schedule(attempts[0].profile, group)
-            self._conclude(group, attempts, scheduled, started, outcome)
+            self._conclude(group, attempts, started, outcome)
             code = outcome.code
         self._queue.requeue_group(popped, code)
+
+    def _tried(self, key: str, pods: Sequence[PodInfo]) -> TriedGroup:
+        """Return the group, or the tree, to try with the pods."""
+        group = self._groups.find(key)
+        if group is None:
+            namespace, _, name = key.partition("/")
+            return TriedGroup(namespace, name, None, pods)
+        of_group: dict[str, list[PodInfo]] = {}
+        for pod in pods:
+            of_group.setdefault(group_key(pod.pod), []).append(pod)
+        return tried_tree(self._groups, group, of_group)
 
     def _problem(self, popped: QueuedGroup) -> str:
         """Return why the pods cannot be scheduled together; empty if they can."""
         pods = [queued.pod for queued in popped.pods]
-        scheduled = (self._cluster.pod(uid) for uid in self._groups.members(popped.key).scheduled)
-        group = self._groups.get(popped.key)
+        group = self._groups.find(popped.key)
         if group is None:
             return f'podgroup.scheduling.k8s.io "{popped.key.partition("/")[2]}" not found'
+        scheduled = (self._cluster.pod(uid) for uid in self._groups.scheduled(group))
         policy = _policy_of(group) if self._group_has_policy else preemption_policy(pods[0])
         problems = (
             self._problem_of(pod, group, pods[0], policy)
@@ -102,7 +115,7 @@ class GroupScheduling:
         )
         return next(filter(None, problems), "")
 
-    def _problem_of(self, pod: Pod, group: PodGroup, first: Pod, policy: str) -> str:
+    def _problem_of(self, pod: Pod, group: AnyGroup, first: Pod, policy: str) -> str:
         """Return what differs between a pod and the others; empty if nothing does."""
         name, priority, of_pod = pod.spec.schedulerName, pod_priority(pod), preemption_policy(pod)
         same = "all pods in a single pod group should have the same"
@@ -115,14 +128,14 @@ class GroupScheduling:
             return f"{same} preemption policy{of_group}, got {of_pod} and {policy}"
         return ""
 
-    def _conclude(
-        self, group: TriedGroup, attempts: Sequence[Attempt], scheduled: int, started: float, outcome: GroupOutcome
-    ) -> None:
+    def _conclude(self, group: TriedGroup, attempts: Sequence[Attempt], started: float, outcome: GroupOutcome) -> None:
         profile, seconds = attempts[0].profile, self._stopwatch() - started
         self._metrics.podgroup_scheduling_algorithm_seconds.observe(seconds)
-        self._count_placements(outcome, profile.name)
-        self._count_preemption(outcome.found)
-        self._observer.on_group_decision(group, profile, outcome, scheduled, seconds)
+        of_leaves = outcome.leaves or (outcome,)
+        for of_leaf in of_leaves:
+            self._count_placements(of_leaf, profile.name)
+        self._count_preemption(outcome.found, group)
+        self._observer.on_group_decision(group, profile, outcome, seconds)
         if outcome.found.victims and group.group is not None:
             # Before the pods are requeued: PreEnqueue gates them there while the victims are being evicted.
             preemption = Preemption.for_group(group.group, group.pods, outcome.found.plugin)
@@ -137,7 +150,8 @@ class GroupScheduling:
         if log.is_enabled(2):
             placed = sum(isinstance(pod_outcome, Placed) for pod_outcome in outcome.outcomes)
             log.info("Tried a pod group", v=2, podGroup=group.key, result=result, scheduledPods=placed)
-        self._write_condition(group, outcome.code, outcome.message)
+        for leaf, of_leaf in zip(group.leaves, of_leaves, strict=True):
+            self._write_condition(leaf, of_leaf.code, of_leaf.message)
 
     def _count_placements(self, outcome: GroupOutcome, profile: str) -> None:
         self._metrics.generated_placements.add(len(outcome.tried), profile)
@@ -146,15 +160,15 @@ class GroupScheduling:
             self._metrics.placement_evaluations.inc(profile, result)
             self._metrics.placement_evaluation_seconds.observe(one.seconds, profile, result)
 
-    def _count_preemption(self, found: PostFiltered) -> None:
-        metrics = self._metrics
+    def _count_preemption(self, found: PostFiltered, group: TriedGroup) -> None:
+        metrics, kind = self._metrics, type(group.group).__name__.lower()
         if found.attempted is not None:
             metrics.workload_preemption_attempts.inc(found.attempted.label)
             metrics.preemption_evaluation_seconds.observe(found.seconds, "podgroup", found.attempted.label)
         if found.disruptions:
-            metrics.preemption_workload_disruptions.observe(found.disruptions, "podgroup")
+            metrics.preemption_workload_disruptions.observe(found.disruptions, kind)
         if found.budgets_broken:
-            metrics.preemption_budget_violations.add(found.budgets_broken, "podgroup")
+            metrics.preemption_budget_violations.add(found.budgets_broken, kind)
 
     def _write_condition(self, group: TriedGroup, code: Code, message: str) -> None:
         current = self._groups.get(group.key)
@@ -166,5 +180,5 @@ class GroupScheduling:
             self._dispatcher.patch_group_status(current, condition)
 
 
-def _policy_of(group: PodGroup) -> str:
+def _policy_of(group: AnyGroup) -> str:
     return group.spec.preemptionPolicy or PREEMPT_LOWER_PRIORITY

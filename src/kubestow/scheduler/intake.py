@@ -8,7 +8,7 @@ from msgspec.structs import force_setattr
 
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import PodGroup, group_key
+from kubestow.api.pod_groups import AnyGroup, group_key
 from kubestow.api.priority import pod_is_terminal, pod_priority
 from kubestow.api.requests import resize_is_deferred
 from kubestow.scheduler.cluster.changes import availability_event, events_of, node_events, pod_update_events
@@ -32,9 +32,9 @@ log = get_logger(__name__)
 class Groups(Protocol):
     """The queue, if it has pod groups."""
 
-    def add_group(self, group: PodGroup) -> None: ...
+    def add_group(self, key: str, parent: str) -> None: ...
 
-    def remove_group(self, group: PodGroup) -> None: ...
+    def remove_group(self, key: str) -> None: ...
 
 
 class Intake:
@@ -171,11 +171,12 @@ class Intake:
         except ValueError as error:
             _log_invalid(new or old, error)
             return
-        if self._groups is not None and isinstance(new or old, PodGroup):
+        groups = self._cluster.groups
+        if self._groups is not None and groups is not None and isinstance(new or old, AnyGroup):
             if new is None:
-                self._groups.remove_group(old)
+                self._groups.remove_group(old.key)
             else:
-                self._groups.add_group(new)
+                self._groups.add_group(new.key, groups.parent_key(new))
         self._notify_queue(events_of(old, new), old, new, start)
 
     # Pods
@@ -265,12 +266,13 @@ class Intake:
             self._cluster.groups.remove_pending(key, pod.metadata.uid)
 
     def _notify_of_group_member(self, pod: Pod) -> None:
-        """Notify the queue of a new pod if its group has enough pods; before that, it does not help the others."""
+        """Notify the queue of a new pod if its group, or tree, has enough pods; else it does not help the others."""
         groups = self._cluster.groups
         if groups is None or not (key := group_key(pod)):
             return
         group = groups.get(key)
-        if group is not None and groups.members(key).count >= group.min_count:
+        root = None if group is None else groups.root_of(group)
+        if root is not None and groups.has_quorum(root, lambda members: members.count):
             self._queue.on_event(UNSCHEDULED_POD_ADD, None, pod)
 
     def _set_assigned(self, old: Pod | None, new: Pod) -> None:

@@ -25,10 +25,8 @@ class Observer:
     def on_decision(self, attempt: Attempt, outcome: Outcome, seconds: float) -> None:
         """Handle the outcome of a scheduling cycle that took `seconds`. A placed pod is already assumed."""
 
-    def on_group_decision(
-        self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
-    ) -> None:
-        """Handle the outcome of the cycle of a pod group; `scheduled` of its pods had a node before.
+    def on_group_decision(self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, seconds: float) -> None:
+        """Handle the outcome of the cycle of a pod group, or of a tree of groups.
 
         `on_decision` is called next for each pod.
         """
@@ -51,11 +49,9 @@ class Observers(Observer):
         for observer in self._observers:
             observer.on_decision(attempt, outcome, seconds)
 
-    def on_group_decision(
-        self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
-    ) -> None:
+    def on_group_decision(self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, seconds: float) -> None:
         for observer in self._observers:
-            observer.on_group_decision(tried, profile, outcome, scheduled, seconds)
+            observer.on_group_decision(tried, profile, outcome, seconds)
 
     def on_binding_step(self, placed: Placed, step: Step) -> None:
         for observer in self._observers:

@@ -24,7 +24,7 @@ from kubestow.apiserver.objects.removal import Remover
 from kubestow.apiserver.objects.writing import Writer
 from kubestow.apiserver.store.records import Change, Record
 from kubestow.apiserver.store.store import Store
-from kubestow.client.resources import POD_GROUPS, PODS, WATCHED, key_of
+from kubestow.client.resources import PODS, WATCHED, key_of, watched_by_gates
 from kubestow.simulator.in_memory.virtual_loop import VirtualLoop
 from kubestow.simulator.settings import Settings
 
@@ -98,8 +98,8 @@ class Plane:
 
     def _watch(self, known: Mapping[ObjectId, Any]) -> None:
         # Pods come last, after the objects that they refer to.
-        groups = (POD_GROUPS,) if self._settings.features.generic_workload else ()
-        builtin = [(one.name, one.kind) for one in (*(one for one in WATCHED if one is not PODS), *groups)]
+        gated = watched_by_gates(self._settings.features)
+        builtin = [(one.name, one.kind) for one in (*WATCHED, *gated) if one is not PODS]
         by_kind = self.store.registry.by_kind
         declared = [(by_kind[name].storage, kind) for name, classes in self.declared.items() for kind in classes]
         for storage, kind in (*builtin, *declared, (PODS.name, PODS.kind)):

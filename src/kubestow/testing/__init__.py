@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kubestow.simulator.in_memory.harness import SchedulerHarness
     from kubestow.simulator.in_memory.virtual_loop import StuckError, VirtualLoop
     from kubestow.testing.agreement import check_forms
-    from kubestow.testing.builders import make_node, make_object, make_pod, make_pod_group
+    from kubestow.testing.builders import make_composite_pod_group, make_node, make_object, make_pod, make_pod_group
 
 _MODULES = {
     "Binding": "kubestow.simulator.in_memory.fake_cluster",
@@ -28,6 +28,7 @@ _MODULES = {
     "StuckError": "kubestow.simulator.in_memory.virtual_loop",
     "VirtualLoop": "kubestow.simulator.in_memory.virtual_loop",
     "check_forms": "kubestow.testing.agreement",
+    "make_composite_pod_group": "kubestow.testing.builders",
     "make_node": "kubestow.testing.builders",
     "make_object": "kubestow.testing.builders",
     "make_pod": "kubestow.testing.builders",
@@ -45,6 +46,7 @@ __all__ = [
     "StuckError",
     "VirtualLoop",
     "check_forms",
+    "make_composite_pod_group",
     "make_node",
     "make_object",
     "make_pod",

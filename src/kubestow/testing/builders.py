@@ -6,12 +6,14 @@ Pod fields without an argument go into `spec`, written as in a manifest.
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from msgspec import to_builtins
+
 from kubestow.api.codec import convert
 from kubestow.api.custom_kinds import resource_of
 from kubestow.api.meta import RawQuantity
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import PodGroup
+from kubestow.api.pod_groups import CompositePodGroup, PodGroup
 from kubestow.api.topology import HOSTNAME_LABEL, REGION_LABEL, ZONE_LABEL
 
 T = TypeVar("T")
@@ -121,10 +123,11 @@ def make_pod_group(
     topology_key: str = "",
     priority: int | None = None,
     disruption_mode: str | None = None,
+    parent: str | None = None,
 ) -> PodGroup:
     """Return a pod group: a gang with `min_count`, otherwise one whose pods are scheduled individually.
 
-    `disruption_mode` is "single" or "all".
+    `disruption_mode` is "single" or "all"; `parent` is the name of a composite pod group.
     """
     spec: dict[str, Any] = {
         "schedulingPolicy": {"basic": {}} if min_count is None else {"gang": {"minCount": min_count}}
@@ -135,8 +138,23 @@ def make_pod_group(
         spec["disruptionMode"] = {disruption_mode: {}}
     if priority is not None:
         spec["priority"] = priority
+    if parent is not None:
+        spec["parentCompositePodGroupName"] = parent
     metadata = {"name": name, "namespace": namespace, "uid": f"group-{namespace}-{name}"}
     return convert(PodGroup, {"metadata": metadata, "spec": spec})
+
+
+def make_composite_pod_group(name: str, min_group_count: int | None = None, **options: Any) -> CompositePodGroup:
+    """Return a composite pod group: a gang with `min_group_count`, otherwise one of which any group is scheduled.
+
+    `options` are those of `make_pod_group`.
+    """
+    group = to_builtins(make_pod_group(name, **options))
+    group["metadata"]["uid"] = f"composite-{group['metadata']['uid']}"
+    group["spec"]["schedulingPolicy"] = (
+        {"basic": {}} if min_group_count is None else {"gang": {"minGroupCount": min_group_count}}
+    )
+    return convert(CompositePodGroup, group)
 
 
 def make_object(kind: type[T], name: str, *, namespace: str | None = None, **fields: Any) -> T:

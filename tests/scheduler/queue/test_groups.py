@@ -23,7 +23,7 @@ def group(name: str = "g") -> PodGroup:
 def kit(make_kit: Any) -> Any:
     """Return a queue that knows the group `g`."""
     kit = make_kit(queue=GroupQueue)
-    kit.queue.add_group(group())
+    kit.queue.add_group(group().key)
     return kit
 
 
@@ -71,9 +71,9 @@ def test_pods_of_an_unknown_group_are_incomplete(kit: Any) -> None:
     """They are queued when the group is added, and set aside when it is deleted."""
     kit.add("a", group="other")
     assert (kit.where(), kit.queue.lengths()["incomplete"], kit.queue.has_work) == ({"incomplete": ["a"]}, 1, False)
-    kit.queue.add_group(group("other"))
+    kit.queue.add_group(group("other").key)
     assert kit.where() == {"active": ["a"]}
-    kit.queue.remove_group(group("other"))
+    kit.queue.remove_group(group("other").key)
     assert kit.where() == {"incomplete": ["a"]}
     kit.queue.delete(kit.pod("a", group="other"))
     assert (kit.where(), kit.queue.get("uid-a")) == ({}, None)
@@ -143,7 +143,7 @@ def test_a_group_that_is_deleted_in_flight(kit: Any) -> None:
     add(kit, "a")
     popped = pop(kit)
     add(kit, "late")
-    kit.queue.remove_group(group())
+    kit.queue.remove_group(group().key)
     fail(kit, popped)
     assert kit.where() == {"incomplete": ["a", "late"]}
 

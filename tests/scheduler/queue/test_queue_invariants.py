@@ -9,7 +9,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.pod import Pod, PodSchedulingGate, PodSchedulingGroup, PodSpec
-from kubestow.api.pod_groups import PodGroup, group_key
+from kubestow.api.pod_groups import group_key
 from kubestow.scheduler.cluster.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource, on
 from kubestow.scheduler.framework.results import Code, Rejection
 from kubestow.scheduler.queue.group_queue import GroupQueue
@@ -171,8 +171,16 @@ class QueueMachine(RuleBasedStateMachine):
             assert not self.queue.in_flight_counts()
 
 
+PARENTS = {"ns/a": "", "ns/b": "ns/composite/low", "ns/c": "ns/composite/top"} | {
+    "ns/composite/low": "ns/composite/top",
+    "ns/composite/top": "",
+}
+"""Of each group that may exist, its parent."""
+KEYS = st.sampled_from(sorted(PARENTS))
+
+
 class GroupQueueMachine(RuleBasedStateMachine):
-    """A queue with groups: pods and groups come and go, and groups are popped and fail."""
+    """A queue with groups and trees: pods and groups come and go, and groups are popped and fail."""
 
     pods: Bundle[str] = Bundle("pods")
     popped: Bundle[QueuedGroup] = Bundle("popped")
@@ -186,7 +194,7 @@ class GroupQueueMachine(RuleBasedStateMachine):
         self.groups: set[str] = set()
         self.made = 0
 
-    @rule(target=pods, group=st.sampled_from(["a", "b", ""]), gated=st.booleans())
+    @rule(target=pods, group=st.sampled_from(["a", "b", "c", ""]), gated=st.booleans())
     def add(self, group: str, gated: bool) -> str:
         self.made += 1
         uid = f"u{self.made}"
@@ -213,15 +221,21 @@ class GroupQueueMachine(RuleBasedStateMachine):
         if pod is not None:
             self.queue.delete(pod)
 
-    @rule(name=st.sampled_from(["a", "b"]), exists=st.booleans())
-    def change_group(self, name: str, exists: bool) -> None:
-        group = PodGroup(metadata=ObjectMeta(name=name, namespace="ns"))
+    @rule(key=KEYS, exists=st.booleans())
+    def change_group(self, key: str, exists: bool) -> None:
         if exists:
-            self.groups.add(name)
-            self.queue.add_group(group)
-        elif name in self.groups:
-            self.groups.discard(name)
-            self.queue.remove_group(group)
+            self.groups.add(key)
+            self.queue.add_group(key, PARENTS[key])
+        elif key in self.groups:
+            self.groups.discard(key)
+            self.queue.remove_group(key)
+
+    def root_of(self, pod: Pod) -> str:
+        """Return the key of the root of a pod's tree; empty if a group above it does not exist."""
+        key = group_key(pod)
+        while key in self.groups and PARENTS[key]:
+            key = PARENTS[key]
+        return key if key in self.groups else ""
 
     @rule(data=st.data(), code=st.sampled_from([Code.SUCCESS, Code.UNSCHEDULABLE, Code.ERROR]))
     def schedule(self, data: st.DataObject, code: Code) -> None:
@@ -230,9 +244,9 @@ class GroupQueueMachine(RuleBasedStateMachine):
         if queued is None:
             return
         self.in_flight |= {one.uid for one in queued.pods}
-        for name, exists in data.draw(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.booleans()), max_size=2)):
-            self.change_group(name, exists)
-            self.add(name, gated=False)
+        for key, exists in data.draw(st.lists(st.tuples(KEYS, st.booleans()), max_size=2)):
+            self.change_group(key, exists)
+            self.add(data.draw(st.sampled_from(["a", "b", "c"])), gated=False)
         for one in queued.pods:
             self.in_flight.discard(one.uid)
             if one.uid not in self.known or data.draw(st.booleans()):
@@ -272,16 +286,18 @@ class GroupQueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def pods_of_a_group_are_together(self) -> None:
-        for name in ("a", "b"):
-            places = {self.queue.locate(uid)[0] for uid, pod in self.known.items() if group_key(pod) == f"ns/{name}"}
+        for root in ("ns/a", "ns/composite/top"):
+            places = {self.queue.locate(uid)[0] for uid, pod in self.known.items() if self.root_of(pod) == root}
             assert len(places) <= 1
-            assert ("incomplete" in places) <= (name not in self.groups)
+            assert "incomplete" not in places
+        without = [uid for uid, pod in self.known.items() if group_key(pod) and not self.root_of(pod)]
+        assert all(self.queue.locate(uid)[0] == "incomplete" for uid in without)
 
     @invariant()
     def a_gated_group_has_a_gated_pod(self) -> None:
         for uid, pod in self.known.items():
             if group_key(pod) and self.queue.locate(uid)[0] == "gated":
-                same = [one for one in self.known.values() if group_key(one) == group_key(pod)]
+                same = [one for one in self.known.values() if self.root_of(one) == self.root_of(pod)]
                 assert any(one.spec.schedulingGates for one in same)
 
 

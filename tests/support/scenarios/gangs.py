@@ -9,6 +9,7 @@ from kubestow.config import Features
 from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
 
 GATES = ("GenericWorkload", "TopologyAwareWorkloadScheduling")
+TREE_GATES = (*GATES, "CompositePodGroup")
 
 
 def features(*gates: str) -> Features:

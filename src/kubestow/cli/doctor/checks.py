@@ -12,7 +12,7 @@ from kubestow.api.custom_kinds import resource_of
 from kubestow.api.failures import ApiError, BadAnswerError, CallError, NotFoundError, UnauthorizedError
 from kubestow.client.api import ApiClient
 from kubestow.client.candidate import ADVICE as CANDIDATES_ADVICE
-from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED
+from kubestow.client.resources import WATCHED, watched_by_gates
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.features import SCHEDULING_GATES
 from kubestow.config.versions import NEWEST
@@ -89,9 +89,7 @@ class Checks:
         self._setting = setting
         self._now = now
         features = setting.features
-        self._watched = list(WATCHED)
-        self._watched += [DEVICE_TAINT_RULES] if features.dra_device_taint_rules else []
-        self._watched += [POD_GROUPS] if features.generic_workload else []
+        self._watched = [*WATCHED, *watched_by_gates(features)]
         self._written = [*WRITES]
         self._written += GROUP_WRITES if features.generic_workload else ()
         self._written += CANDIDATE_WRITES if features.coordinated_leader_election else ()

@@ -107,10 +107,8 @@ class Tracing(Observer):
         # The task that binds is created right after this, and inherits it.
         _current.set(self._bindings.get(attempt.queued.uid, cycle))
 
-    def on_group_decision(
-        self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
-    ) -> None:
-        del outcome, scheduled
+    def on_group_decision(self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, seconds: float) -> None:
+        del outcome
         self._noted.clear()
         if self._random() < self._ratio:
             end = self._stopwatch()

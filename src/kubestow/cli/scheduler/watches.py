@@ -12,7 +12,7 @@ from kubestow.client.api import ApiClient
 from kubestow.client.clients import Clients, open_clients
 from kubestow.client.informer import Informer
 from kubestow.client.informers import Informers
-from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, PODS, WATCHED, declared_resource
+from kubestow.client.resources import PODS, WATCHED, declared_resource, watched_by_gates
 from kubestow.clock import Clock
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.scheduler.extenders.whole_kinds import whole_kinds
@@ -39,13 +39,11 @@ def prepare_watches(
     """Create informers of all resources, inside the running event loop. Raises CredentialsError."""
     clients = open_clients(configuration, access, clock, metrics, client)
     informers = Informers(clients.watches, random.random, metrics)
-    resources = list(WATCHED)
-    if features.dra_device_taint_rules:
-        resources.append(DEVICE_TAINT_RULES)
-    if features.generic_workload:
-        resources.append(POD_GROUPS)
     kinds = whole_kinds(configuration.extenders)
-    watched = [replace(resource, kind=kinds.get(resource.kind, resource.kind)) for resource in resources]
+    watched = [
+        replace(resource, kind=kinds.get(resource.kind, resource.kind))
+        for resource in (*WATCHED, *watched_by_gates(features))
+    ]
     # Pods are last: the objects they refer to are known then, so that no pod is evaluated twice.
     stores = {resource.name: informers.watch(resource, last=resource.name == PODS.name) for resource in watched}
     return Watches(clients, informers, stores)

@@ -130,11 +130,13 @@ class Details:
             past.cluster,
             past.nominator,
             self._scheduler.features,
-            record.tried,
+            record.tree,
             extenders=extenders,
             ask=partial(extender_answers.replay, record.answers.extenders),
         )
-        reasons = {one.placement: one.failures for one in outcome.tried}
+        leaves = zip(record.tree.leaves, outcome.leaves or (outcome,), strict=True)
+        tried = next(of_leaf.tried for leaf, of_leaf in leaves if leaf is record.tried)
+        reasons = {one.placement: one.failures for one in tried}
         return tuple(
             PlacementResult(one.name, one.nodes, one.placed, reasons.get(one.name, one.reasons))
             for one in record.decision.placements

@@ -36,7 +36,9 @@ def try_group(
     extenders: Extenders | None = None,
     ask: Callable[[Sequence[Call]], Sequence[Answer]] | None = None,
 ) -> GroupOutcome:
-    """Run the cycle of a pod group on all nodes, and undo its reservations; `only` limits it to one placement.
+    """Run the cycle of a pod group, or of a tree of groups, on all nodes, and undo its reservations.
+
+    `only` limits each pod group to one placement.
 
     PodGroupPostFilter runs only if `runs_post_filter`. Among equally good nodes or placements, the first is chosen.
     """
@@ -65,8 +67,8 @@ def _first(best: IntArray) -> int:
     return int(best[0])
 
 
-def group_decision(tried: TriedGroup, outcome: GroupOutcome, scheduled: int) -> GroupDecision:
-    """Return the decision; `scheduled` pods of the group had a node before."""
+def group_decision(tried: TriedGroup, outcome: GroupOutcome) -> GroupDecision:
+    """Return the decision about a pod group."""
     succeeded = outcome.code is Code.SUCCESS
     min_count = 0 if tried.group is None else tried.group.min_count
     best = max((one.placed for one in outcome.tried), default=0)
@@ -90,8 +92,8 @@ def group_decision(tried: TriedGroup, outcome: GroupOutcome, scheduled: int) -> 
         rejectedBy=tuple(sorted(plugins)),
         minCount=min_count,
         pods=len(keys),
-        scheduled=scheduled,
-        missing=0 if succeeded else max(max(min_count - scheduled, 1) - best, 0),
+        scheduled=outcome.scheduled,
+        missing=0 if succeeded else max(max(min_count - outcome.scheduled, 1) - best, 0),
         victims=tuple(schema.Victim(pod.key, pod.priority) for pod in outcome.found.victims),
         nominated={pod.key: node for pod in tried.pods if (node := outcome.found.nodes.get(pod.uid))},
     )

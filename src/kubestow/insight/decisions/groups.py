@@ -37,6 +37,8 @@ class GroupRecord(msgspec.Struct, frozen=True, eq=False):
     extenders: tuple[Extender, ...]
     """The extenders of the configuration at that time."""
     tried: TriedGroup
+    tree: TriedGroup
+    """What the cycle was about: the root of the group's tree, or the group itself."""
     by: Profile
     answers: Answers | None
     """None for an old record, whose details are dropped."""
@@ -79,23 +81,25 @@ class GroupRecords:
     def add(
         self,
         tried: TriedGroup,
+        tree: TriedGroup,
         profile: Profile,
         outcome: GroupOutcome,
-        scheduled: int,
         seconds: float,
         answers: Answers,
     ) -> None:
-        """Record the outcome of a cycle; `scheduled` pods of the group had a node before."""
+        """Record the outcome for a group of a cycle that was about it or its `tree`."""
         self._count += 1
         now = self._now()
         decision = replace(
-            group_decision(tried, outcome, scheduled),
+            group_decision(tried, outcome),
             id=self._count,
             time=format_micro_time(now),
             seconds=round(seconds, 6),
             profile=profile.name,
         )
-        record = GroupRecord(self._count, now, outcome.revision, outcome.extenders, tried, profile, answers, decision)
+        record = GroupRecord(
+            self._count, now, outcome.revision, outcome.extenders, tried, tree, profile, answers, decision
+        )
         before = self._waiting.pop(tried.key, None)
         if before is not None:
             self.bytes -= before.nbytes

@@ -7,7 +7,7 @@ last record of a pod that waits is kept longer, without details.
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from kubestow.clock import Clock
@@ -118,7 +118,7 @@ class Recorder(Observer):
         """The records of pods that are being bound, by UID."""
         self._order: IntArray | None = None
         """The searched rows whose bytes were counted last."""
-        self._answers_of_group: tuple[TriedGroup, Answers] | None = None
+        self._answers_of_group: tuple[Sequence[TriedGroup], Answers] | None = None
         """The answers during the cycle of the last group, which its pods share."""
         self._uncounted = 0
         """The bytes of these answers, until they are counted with the record of a pod."""
@@ -207,8 +207,8 @@ class Recorder(Observer):
             record.answers = self._take_answers(queued.uid)
             record.own_bytes += record.answers.nbytes
         elif self._answers_of_group is not None and searched is not None:
-            group, answers = self._answers_of_group
-            if searched.group is group:
+            groups, answers = self._answers_of_group
+            if any(searched.group is group for group in groups):
                 # Count the shared answers once.
                 record.answers, record.own_bytes = answers, record.own_bytes + self._uncounted
                 self._uncounted = 0
@@ -234,12 +234,12 @@ class Recorder(Observer):
         plugins, size = self.plugins.take(uid)
         return Answers(self.extenders.take(), plugins, self.rng.take(), size)
 
-    def on_group_decision(
-        self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, scheduled: int, seconds: float
-    ) -> None:
+    def on_group_decision(self, tried: TriedGroup, profile: Profile, outcome: GroupOutcome, seconds: float) -> None:
         answers = self._take_answers()
-        self._answers_of_group, self._uncounted = (tried, answers), answers.nbytes
-        self.groups.add(tried, profile, outcome, scheduled, seconds, answers)
+        self._answers_of_group, self._uncounted = (tried.leaves, answers), answers.nbytes
+        for leaf, of_leaf in zip(tried.leaves, outcome.leaves or (outcome,), strict=True):
+            if leaf.pods:
+                self.groups.add(leaf, tried, profile, of_leaf, seconds, answers)
 
     def on_binding_step(self, placed: Placed, step: Step) -> None:
         uid = placed.pod.uid

@@ -62,7 +62,7 @@ class GroupRun:
 
     def decision(self) -> GroupDecision:
         """Return the decision in the form of the JSON schema."""
-        decision = group_decision(_to_try(self.group, self.pods), self.outcome, self.scheduled)
+        decision = group_decision(_to_try(self.group, self.pods), self.outcome)
         if not self.lacks:
             return decision
         message = f"the gang waits for {self.lacks} more pods to be created"

@@ -18,7 +18,7 @@ from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.clients import user_agent
 from kubestow.client.lists import Lister
-from kubestow.client.resources import DEVICE_TAINT_RULES, NODES, POD_GROUPS, PODS, WATCHED, Resource, declared_resources
+from kubestow.client.resources import NODES, PODS, WATCHED, Resource, declared_resources, watched_by_gates
 from kubestow.clock import SystemClock
 from kubestow.config import Features
 from kubestow.insight.explain.world import ExplainError
@@ -107,9 +107,8 @@ class LiveCluster:
 
         `declared` are the kinds that the plugins watch.
         """
-        gated = ((DEVICE_TAINT_RULES, features.dra_device_taint_rules), (POD_GROUPS, features.generic_workload))
         watched = declared_resources(kind for kind in declared if kind is not PriorityClass)
-        return await self._read(*(resource for resource, is_read in gated if is_read), *watched)
+        return await self._read(*watched_by_gates(features), *watched)
 
     async def _read(self, *resources: Resource[Any]) -> Reading:
         # One list at a time: the user shares the server with others.

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from kubestow.api.conditions import disruption_target
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import PodGroup
+from kubestow.api.pod_groups import AnyGroup
 from kubestow.scheduler.binding.dispatcher import ERROR, SUCCESS, Dispatcher
 from kubestow.scheduler.binding.waiting import WaitingPods
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -29,7 +29,7 @@ class Preemption(NamedTuple):
     uid: str
     """UID of the preemptor, which is a pod or a pod group."""
     kind: str
-    """`pod` or `podgroup`."""
+    """`pod`, `podgroup` or `compositepodgroup`."""
     pods: Sequence[PodInfo]
     """The pod, or the pods of the group."""
     place: str
@@ -45,9 +45,9 @@ class Preemption(NamedTuple):
         return cls(pod.uid, "pod", (pod,), node, plugin, pod.uid)
 
     @classmethod
-    def for_group(cls, group: PodGroup, pods: Sequence[PodInfo], plugin: str) -> "Preemption":
-        """Return the preemption by a pod group on any nodes."""
-        return cls(group.metadata.uid, "podgroup", pods, "cluster", plugin, entity_uid(group.key))
+    def for_group(cls, group: AnyGroup, pods: Sequence[PodInfo], plugin: str) -> "Preemption":
+        """Return the preemption by a pod group, or a tree of groups, on any nodes."""
+        return cls(group.metadata.uid, type(group).__name__.lower(), pods, "cluster", plugin, entity_uid(group.key))
 
 
 class PreBinding(Protocol):

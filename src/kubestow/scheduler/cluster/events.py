@@ -56,6 +56,8 @@ class Resource(StrEnum):
     """A class of devices."""
     POD_GROUP = "scheduling.k8s.io/PodGroup"
     """A pod group."""
+    COMPOSITE_POD_GROUP = "scheduling.k8s.io/CompositePodGroup"
+    """A group of pod groups."""
     ANY = "*"
     """All of these."""
 

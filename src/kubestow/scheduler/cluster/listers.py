@@ -9,7 +9,7 @@ from kubestow.api.devices import EXTENDED_RESOURCE_CLAIM, DeviceClass, DeviceTai
 from kubestow.api.labels import Selector, selector_from_set
 from kubestow.api.meta import controller_of
 from kubestow.api.node import Namespace
-from kubestow.api.pod_groups import PodGroup
+from kubestow.api.pod_groups import CompositePodGroup, PodGroup
 from kubestow.api.storage import (
     CSIDriver,
     CSINode,
@@ -265,7 +265,8 @@ class Listers:
         self.resource_slices = self._store(ResourceSlice)
         self.device_classes = self._store(DeviceClass)
         self.device_taint_rules = self._store(DeviceTaintRule)
-        self.pod_groups = self._store(PodGroup)
+        self.pod_groups = self._store(PodGroup, lambda group: group.parent_key)
+        self.composite_pod_groups = self._store(CompositePodGroup, lambda group: group.parent_key)
         if history is not None:
             for kind, store in self._by_kind.items():
                 store.record_in(history, kind)

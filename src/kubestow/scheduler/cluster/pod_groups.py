@@ -1,9 +1,19 @@
-"""Pod groups and their members: pending, assumed or bound."""
+"""Pod groups and their members: pending, assumed or bound.
+
+Groups that name a composite pod group as their parent form a tree. Its leaves are pod groups, its other groups are
+composite, and its root has no parent. Without the feature gate, parents are ignored: each group is a tree of its own.
+"""
+
+from collections.abc import Callable, Iterator
 
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import PodGroup, group_key
+from kubestow.api.pod_groups import COMPOSITE, AnyGroup, PodGroup, group_key
+from kubestow.config.features import Features
 from kubestow.scheduler.cluster.history import MEMBER, History
-from kubestow.scheduler.cluster.listers import Store
+from kubestow.scheduler.cluster.listers import Listers
+
+MOST_LEVELS = 4
+"""Maximum number of levels of a tree, as in the API."""
 
 
 class Members:
@@ -34,14 +44,18 @@ class Members:
 class PodGroups:
     """The groups by namespace/name. Members are recorded even if their group does not exist."""
 
-    def __init__(self, objects: Store[PodGroup], history: History | None = None) -> None:
-        self._objects = objects
+    def __init__(self, listers: Listers, features: Features, history: History | None = None) -> None:
+        self._objects = listers.pod_groups
+        self._composites = listers.composite_pod_groups
+        self._features = features
+        self.has_trees = features.composite_pod_group
+        """Whether groups have parents."""
         self._history = history
         self._members: dict[str, Members] = {}
 
-    def copy(self, objects: Store[PodGroup]) -> "PodGroups":
-        """Return an independent copy without history; `objects` are the groups of the copy."""
-        other = PodGroups(objects)
+    def copy(self, listers: Listers) -> "PodGroups":
+        """Return an independent copy without history; `listers` have the groups of the copy."""
+        other = PodGroups(listers, self._features)
         other._members = {key: members.copy() for key, members in self._members.items()}
         return other
 
@@ -52,6 +66,11 @@ class PodGroups:
     def get(self, key: str) -> PodGroup | None:
         return self._objects.get(key)
 
+    def find(self, key: str) -> AnyGroup | None:
+        """Return a pod group or a composite pod group."""
+        namespace, composite, name = key.partition(f"/{COMPOSITE}")
+        return self._composites.get(f"{namespace}/{name}") if composite else self.get(key)
+
     def members(self, key: str) -> Members:
         """Return the members of a group."""
         return self._members.get(key) or Members()
@@ -59,6 +78,68 @@ class PodGroups:
     def nodes(self) -> set[str]:
         """Return the nodes that have pods of groups."""
         return {node for members in self._members.values() for node in members.scheduled.values()}
+
+    # Trees
+
+    def path(self, group: AnyGroup) -> Iterator[AnyGroup | None]:
+        """Yield a group, its parent and so on up to the root; None, at the end, for a parent that does not exist.
+
+        More than `MOST_LEVELS` groups mean that the tree has too many levels, or no root.
+        """
+        above: AnyGroup | None = group
+        for _ in range(MOST_LEVELS + 1):
+            yield above
+            parent = self.parent_key(above) if above is not None else ""
+            if not parent:
+                return
+            above = self.find(parent)
+
+    def parent_key(self, group: AnyGroup) -> str:
+        """Return the key of the parent of a group, which need not exist; empty for a root."""
+        return group.parent_key if self.has_trees else ""
+
+    def root_of(self, group: AnyGroup) -> AnyGroup | None:
+        """Return the root of a group's tree; None if it does not exist or is too many levels above."""
+        if not self.has_trees:
+            return group
+        path = list(self.path(group))
+        return path[-1] if len(path) <= MOST_LEVELS else None
+
+    def root_key(self, key: str) -> str:
+        """Return the key of the root of a group's tree; empty if there is no root."""
+        if not self.has_trees:
+            return key
+        group = self.find(key)
+        root = None if group is None else self.root_of(group)
+        return "" if root is None else root.key
+
+    def children(self, group: AnyGroup) -> list[AnyGroup]:
+        """Return the groups of a composite pod group, the oldest first."""
+        if isinstance(group, PodGroup):
+            return []
+        found: list[AnyGroup] = [*self._objects.group(group.key), *self._composites.group(group.key)]
+        return sorted(found, key=lambda one: (one.metadata.creationTimestamp or "", one.metadata.name))
+
+    def leaves(self, group: AnyGroup) -> Iterator[PodGroup]:
+        """Yield the pod groups of a tree."""
+        if isinstance(group, PodGroup):
+            yield group
+        for child in self.children(group):
+            yield from self.leaves(child)
+
+    def scheduled(self, group: AnyGroup) -> dict[str, str]:
+        """Return the nodes of the pods of a tree that are assumed or bound, by UID."""
+        if isinstance(group, PodGroup):
+            return self.members(group.key).scheduled
+        return {uid: node for leaf in self.leaves(group) for uid, node in self.members(leaf.key).scheduled.items()}
+
+    def has_quorum(self, group: AnyGroup, count: Callable[[Members], int]) -> bool:
+        """Return whether a pod group has enough pods, by `count`; a composite pod group, enough groups that do."""
+        if isinstance(group, PodGroup):
+            found = count(self.members(group.key))
+        else:
+            found = sum(self.has_quorum(child, count) for child in self.children(group))
+        return found >= (group.min_count or 1)
 
     # Changes of members
 

@@ -64,7 +64,7 @@ class Cluster:
         self.listers = Listers(history)
         features = features or Features()
         self.devices = Devices(self.nodes, self.listers, features, history)
-        self.groups = PodGroups(self.listers.pod_groups, history) if features.generic_workload else None
+        self.groups = PodGroups(self.listers, features, history) if features.generic_workload else None
         """None if pods are scheduled one by one, even if they name a group."""
         self.images = ImageIndex(history)
         self.order = ZoneOrder()
@@ -90,7 +90,7 @@ class Cluster:
         other.ranking = PodRanking(other.nodes)
         other.listers = self.listers.copy()
         other.devices = self.devices.copy(other.nodes, other.listers)
-        other.groups = None if self.groups is None else self.groups.copy(other.listers.pod_groups)
+        other.groups = None if self.groups is None else self.groups.copy(other.listers)
         other.images = self.images.copy()
         other.order = self.order.copy()
         other.matches = self.matches.copy(other.nodes.labels.column)

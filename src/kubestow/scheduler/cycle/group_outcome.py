@@ -1,6 +1,6 @@
 """The outcome of the cycle of a pod group, and the trials that led to it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -69,6 +69,10 @@ class Trial(msgspec.Struct, frozen=True):
     """The outcomes of the first pods; the others were not tried."""
     placement: str = ""
     """The name of the placement."""
+    tried: tuple[TriedPlacement, ...] = ()
+    """All placements that were tried."""
+    parts: Sequence["Trial"] = ()
+    """Of a composite pod group, the trials of its first groups; the others were not tried."""
 
     @property
     def fits(self) -> bool:
@@ -76,7 +80,24 @@ class Trial(msgspec.Struct, frozen=True):
 
     @property
     def placed(self) -> list[Placed]:
-        return [outcome for outcome in self.outcomes if isinstance(outcome, Placed)]
+        """The pods that found a node; in a composite pod group, those of the groups that fit."""
+        own = [outcome for outcome in self.outcomes if isinstance(outcome, Placed)]
+        return own + [placed for part in self.parts if part.fits for placed in part.placed]
+
+    def by_group(self, group: TriedGroup, above: "Trial | None" = None) -> Iterator[tuple[TriedGroup, "Trial"]]:
+        """Yield the pod groups of a tree, each with its trial.
+
+        A group that fits, in a composite pod group that does not, has no outcomes but the status of that group, like
+        one that was not tried.
+        """
+        trial = self
+        if above is not None and self.fits and not above.fits:
+            trial = replace(self, status=above.status, outcomes=())
+        if not group.is_composite:
+            yield group, trial
+        untried = [Trial(trial.status)] * (len(group.children) - len(self.parts))
+        for child, part in zip(group.children, (*self.parts, *untried), strict=True):
+            yield from part.by_group(child, trial)
 
 
 class PostFiltered(msgspec.Struct, frozen=True):
@@ -118,6 +139,10 @@ class GroupOutcome(msgspec.Struct, frozen=True):
     """The revision of the cluster when the cycle started."""
     extenders: tuple[Extender, ...] = ()
     """The extenders that were configured then."""
+    scheduled: int = 0
+    """Number of its pods that had a node before."""
+    leaves: "Sequence[GroupOutcome]" = ()
+    """Of a composite pod group, the outcomes of the pod groups of the tree."""
 
     @property
     def waits_for_preemption(self) -> bool:

@@ -20,7 +20,7 @@ from kubestow.scheduler.cycle.outcome import Placed
 from kubestow.scheduler.cycle.scheduling import SchedulingCycles
 from kubestow.scheduler.extenders.extender import Conversation
 from kubestow.scheduler.framework.handle import Nominator
-from kubestow.scheduler.framework.placements import TriedGroup, VictimUnit
+from kubestow.scheduler.framework.placements import VictimUnit
 from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.profile import Profile
 
@@ -46,14 +46,12 @@ class GroupPreemption:
     def __init__(
         self,
         profile: Profile,
-        group: TriedGroup,
         cluster: Cluster,
         cycles: SchedulingCycles,
         nominator: Nominator,
         units: Sequence[VictimUnit],
     ) -> None:
         self._profile = profile
-        self._group = group
         self._cluster = cluster
         self._cycles = cycles
         self._nominator = nominator
@@ -79,11 +77,7 @@ class GroupPreemption:
     def _reprieve(self, trial: Trial) -> list[VictimUnit]:
         """Put back the units that the group does not need; return the others."""
         row_of = self._cluster.nodes.row_of
-        self._members = [
-            _Member(pod, found, row_of[found.node])
-            for pod, found in zip(self._group.pods, trial.outcomes, strict=False)
-            if isinstance(found, Placed)
-        ]
+        self._members = [_Member(found.pod, found, row_of[found.node]) for found in trial.placed]
         self._are_linked = not self._fit(self._members) or any(one.found.states for one in self._members)
         self._different = _different(self._members)
         victims: list[VictimUnit] = []

@@ -8,6 +8,9 @@ final one. Because a cycle never waits, no other cycle sees a group that is part
 
 The PlacementFeasible methods decide whether enough pods have a node: for a gang, `minCount`, otherwise one. A trial
 ends as soon as that is impossible. Pods without a node of a group that fits go back to the queue.
+
+The trial of a composite pod group in a placement consists of the trials of its groups within that placement, one after
+the other: the groups that fit keep their nodes if enough of them fit. Only the root runs PodGroupPostFilter.
 """
 
 from collections.abc import Sequence
@@ -86,13 +89,14 @@ class GroupCycles:
 
     def schedule(self, profile: Profile, group: TriedGroup) -> Conversation[GroupOutcome]:
         """Schedule the pods of a group; yield the calls to extenders. A failure is an outcome, not an exception."""
-        return _GroupCycle(self, profile, group).run()
+        return _GroupCycle(self, profile, group, []).run()
 
 
 class _GroupCycle:
-    """One cycle of one group."""
+    """One cycle of one group, or the part of it that tries a group of a tree."""
 
-    def __init__(self, by: GroupCycles, profile: Profile, group: TriedGroup) -> None:
+    def __init__(self, by: GroupCycles, profile: Profile, group: TriedGroup, hidden: list[tuple[Pod, str]]) -> None:
+        """`hidden` gets the nominations of pods that found a node in a trial."""
         self._by = by
         self._cluster = by.cluster
         self._cycles = by.cycles
@@ -100,50 +104,68 @@ class _GroupCycle:
         self._group = group
         groups = by.cluster.groups
         self._scheduled = 0 if groups is None else len(groups.members(group.key).scheduled)
-        self._hidden: list[tuple[Pod, str]] = []
-        """The nominations of pods that found a node in a trial."""
-        self._tried: tuple[TriedPlacement, ...] = ()
+        self._hidden = hidden
 
     def run(self) -> Conversation[GroupOutcome]:
-        revision, extenders = self._cluster.revision, self._cycles.extenders
+        revision, extenders, groups = self._cluster.revision, self._cycles.extenders, self._cluster.groups
+        leaves = self._group.leaves
+        scheduled = [0 if groups is None else len(groups.members(leaf.key).scheduled) for leaf in leaves]
         trial = yield from self._find()
-        tried = self._tried
-        found, outcomes, status = NOT_FILTERED, list[Outcome](), trial.status
-        if trial.fits:
-            outcomes = [self._permit(one) if isinstance(one, Placed) else one for one in trial.outcomes]
-        else:
-            if status.code is Code.UNSCHEDULABLE and self._by.runs_post_filter:
-                found = yield from self._post_filter(trial)
-                status = failed_group(found.message) if found.code is Code.ERROR else status.with_reason(found.message)
-            untried = SearchedNodes(revision, extenders, self._cluster.nodes.count, group=self._group)
-            outcomes = refused_outcomes(status, trial, found, self._group, untried)
-            for pod, node in self._hidden:
+        found = NOT_FILTERED
+        if trial.status.code is Code.UNSCHEDULABLE and self._by.runs_post_filter:
+            found = yield from self._post_filter(trial)
+        by_leaf = list(trial.by_group(self._group))
+        refused = {pod.uid for leaf, of_leaf in by_leaf if not of_leaf.fits for pod in leaf.pods}
+        for pod, node in self._hidden:
+            if pod.metadata.uid in refused:
                 self._by.nominations.nominate(pod, node)
-        placement = trial.placement if trial.fits else ""
-        return GroupOutcome(status.code, status.message, outcomes, found, tried, placement, revision, extenders)
+        outcome = partial(GroupOutcome, found=found, revision=revision, extenders=extenders)
+        of_leaves = []
+        for (leaf, of_leaf), number in zip(by_leaf, scheduled, strict=True):
+            status, placement = _after(of_leaf.status, found), of_leaf.placement if of_leaf.fits else ""
+            if of_leaf.fits:
+                outcomes = [self._permit(one) if isinstance(one, Placed) else one for one in of_leaf.outcomes]
+            else:
+                untried = SearchedNodes(revision, extenders, self._cluster.nodes.count, group=leaf)
+                outcomes = refused_outcomes(status, of_leaf, found, leaf, untried)
+            of_leaves.append(
+                outcome(
+                    status.code, status.message, outcomes, tried=of_leaf.tried, placement=placement, scheduled=number
+                )
+            )
+        if not self._group.is_composite:
+            return of_leaves[0]
+        status = _after(trial.status, found)
+        all_outcomes = [one for of_leaf in of_leaves for one in of_leaf.outcomes]
+        return outcome(status.code, status.message, all_outcomes, scheduled=sum(scheduled), leaves=of_leaves)
 
     def _find(self) -> Conversation[Trial]:
         """Return the final trial; its pods are reserved if the group is schedulable, and only then."""
-        try:
-            trial = yield from self._decide()
-        except (PlacementError, PlacementScoreError) as error:
-            return Trial(Status(error.code, (str(error),)))
+        nodes = self._cluster.nodes
+        trial = yield from self.find_within(Placement("", np.flatnonzero(nodes.live[: nodes.size])))
         if trial.fits and not trial.placed:
             # At least one pod must be placed, however many have a node already.
             return replace(trial, status=unschedulable_group())
         return trial
 
-    def _decide(self) -> Conversation[Trial]:
+    def find_within(self, everywhere: Placement) -> Conversation[Trial]:
+        """Return the final trial on some nodes."""
+        try:
+            return (yield from self._decide(everywhere))
+        except (PlacementError, PlacementScoreError) as error:
+            return Trial(Status(error.code, (str(error),)))
+
+    def _decide(self, everywhere: Placement) -> Conversation[Trial]:
         counts, started = self._count(), self._profile.caller.started
         if not self._by.by_placements:
             trial = yield from self._try_one(None, counts)
-            self._tried = (_tried("", self._cluster.nodes.count, trial, 0.0),)
-            return trial
-        placements = self._placements()
+            return replace(trial, tried=(_tried("", self._cluster.nodes.count, trial, 0.0),))
+        placements = self._placements(everywhere)
         if len(placements) == 1:
             start = started()
             trial = yield from self._try_one(placements[0], counts)
-            self._tried = (_tried(placements[0].name, len(placements[0].rows), trial, started() - start),)
+            tried = _tried(placements[0].name, len(placements[0].rows), trial, started() - start)
+            trial = replace(trial, tried=(tried,))
         else:
             found = None if counts is None else (yield from self._try_by_counts(placements, counts))
             trial = found or (yield from self._try_all(placements))
@@ -154,7 +176,9 @@ class _GroupCycle:
 
     def _count(self) -> GroupCounts | None:
         """Count the pods that fit; None if that is impossible or takes longer than a trial."""
-        if self._cycles.has_extenders or self._feasible(self._scheduled, len(self._group.pods)).code is not Code.WAIT:
+        if self._group.is_composite or self._cycles.has_extenders:
+            return None
+        if self._feasible(self._scheduled, len(self._group.pods)).code is not Code.WAIT:
             return None
         return count(self._profile, self._cluster, self._by.nominations, self._group)
 
@@ -201,11 +225,11 @@ class _GroupCycle:
             return None
         failures = counts.reasons(placements, fitting) if self._by.collects_failures else [()] * len(placements)
         seconds = (self._profile.caller.started() - start) / len(placements)
-        self._tried = tuple(
+        tried = tuple(
             TriedPlacement(one.name, len(one.rows), fits, messages, self._is_enough(fits), seconds)
             for one, fits, messages in zip(placements, fitting, failures, strict=True)
         )
-        return trial
+        return replace(trial, tried=tried)
 
     def _try_all(self, placements: Sequence[Placement]) -> Conversation[Trial]:
         """Try the group in all placements, and reserve the best feasible one."""
@@ -221,19 +245,24 @@ class _GroupCycle:
             tried.append(_tried(placement.name, len(placement.rows), trial, seconds))
             if trial.status.code is Code.ERROR:
                 break
-        self._tried = tuple(tried)
         if trials[-1].status.code is Code.ERROR:
-            return trials[-1]
+            return replace(trials[-1], tried=tuple(tried))
         feasible = [number for number, trial in enumerate(trials) if trial.fits]
         if not feasible:
-            return trials[0]
+            return replace(trials[0], tried=tuple(tried))
         candidates = [_placed_pods(placements[number], trials[number]) for number in feasible]
         best = trials[feasible[best_placement(self._profile, self._group, candidates, self._by.rng)]]
+        return replace(self._reserved(best), tried=tuple(tried))
+
+    def _reserved(self, trial: Trial) -> Trial:
+        """Reserve the nodes of a trial that fits and was undone."""
         outcomes = [
             self._cycles.reserve(self._profile, outcome, permits=False) if isinstance(outcome, Placed) else outcome
-            for outcome in best.outcomes
+            for outcome in trial.outcomes
         ]
-        return replace(best, outcomes=outcomes)
+        return replace(
+            trial, outcomes=outcomes, parts=[self._reserved(part) if part.fits else part for part in trial.parts]
+        )
 
     def _nodes_of(self, placement: Placement) -> Sequence[str]:
         """Return the nodes on which the pods would be placed in a placement."""
@@ -245,9 +274,8 @@ class _GroupCycle:
 
     # Placements
 
-    def _placements(self) -> Sequence[Placement]:
-        nodes, caller = self._cluster.nodes, self._profile.caller
-        everywhere = Placement("", np.flatnonzero(nodes.live[: nodes.size]))
+    def _placements(self, everywhere: Placement) -> Sequence[Placement]:
+        caller = self._profile.caller
         if not self._profile.placement_generate:
             return [everywhere]
         (hook,) = self._profile.placement_generate
@@ -259,7 +287,7 @@ class _GroupCycle:
             raise PlacementError(Code.ERROR, str(error.__cause__ or error)) from error
         finally:
             caller.record_point("PlacementGenerate", status, start)
-        if self._by.only_placement:
+        if self._by.only_placement and not self._group.is_composite:
             placements = [one for one in placements if one.name == self._by.only_placement]
         if not placements:
             raise PlacementError(Code.UNSCHEDULABLE, "no feasible placements found")
@@ -273,6 +301,9 @@ class _GroupCycle:
 
     def _try(self, placement: Placement | None) -> Conversation[Trial]:
         """Reserve nodes for all pods of a group that find one, in a placement or on all nodes, if the group fits."""
+        if self._group.is_composite:
+            assert placement is not None, "composite pod groups are tried by placements"
+            return (yield from self._try_groups(placement))
         name = "" if placement is None else placement.name
         pods, scheduled, outcomes = self._group.pods, self._scheduled, list[Outcome]()
         status = self._feasible(scheduled, len(pods))
@@ -299,6 +330,29 @@ class _GroupCycle:
         if not trial.fits:
             self._undo(trial)
         return trial
+
+    def _try_groups(self, placement: Placement) -> Conversation[Trial]:
+        """Try the groups of a composite pod group in turn in a placement; keep their nodes if enough of them fit."""
+        children, parts, fitting = self._group.children, list[Trial](), 0
+        status = self._feasible(0, len(children))
+        for child in () if status.code in (Code.UNSCHEDULABLE, Code.ERROR) else children:
+            part = yield from _GroupCycle(self._by, self._profile, child, self._hidden).find_within(placement)
+            parts.append(part)
+            if part.status.code is Code.ERROR:
+                why = "composite pod group evaluation failed due to child error"
+                status = failed_group(f"{why}: {part.status.message}")
+                break
+            fitting += part.fits
+            status = self._feasible(fitting, len(children) - len(parts))
+            if status.code in (Code.UNSCHEDULABLE, Code.ERROR):
+                break
+        if status.code is Code.WAIT:
+            status = unschedulable_group(*status.reasons)
+        trial = Trial(status, placement=placement.name, parts=parts)
+        if not trial.fits:
+            self._undo(trial)
+        # After an error, it does not matter which groups fit.
+        return replace(trial, parts=()) if status.code is Code.ERROR else trial
 
     def _feasible(self, scheduled: int, remaining: int) -> Status:
         """Return whether enough pods have a node, if `remaining` pods have not been tried yet."""
@@ -360,10 +414,11 @@ class _GroupCycle:
     def _filter_with(self, hook: Hook, trial: Trial) -> Conversation[PostFiltered]:
         states = {
             pod.uid: outcome.states[hook.name]
-            for pod, outcome in zip(self._group.pods, trial.outcomes, strict=False)
+            for leaf, of_leaf in trial.by_group(self._group)
+            for pod, outcome in zip(leaf.pods, of_leaf.outcomes, strict=False)
             if hook.name in outcome.states
         }
-        start, tried = self._profile.caller.started(), self._tried
+        start = self._profile.caller.started()
         try:
             answer: GroupVictims | Rejection = self._profile.caller.call(hook, replace(self._group, states=states))
         except PluginError as error:
@@ -375,13 +430,10 @@ class _GroupCycle:
             found = PostFiltered(Code.SUCCESS, _ONGOING, nodes=nodes)
         else:
             found = yield from self._preempt(answer)
-            self._tried = tried
         return replace(found, plugin=hook.name, attempted=found.code, seconds=self._profile.caller.started() - start)
 
     def _preempt(self, answer: GroupVictims) -> Conversation[PostFiltered]:
-        preemption = GroupPreemption(
-            self._profile, self._group, self._cluster, self._cycles, self._by.nominations, answer.units
-        )
+        preemption = GroupPreemption(self._profile, self._cluster, self._cycles, self._by.nominations, answer.units)
         trial, units = yield from preemption.run(self._find_and_undo)
         if not trial.fits:
             return PostFiltered(trial.status.code, f"{_PREEMPTION}{trial.status.message}")
@@ -400,6 +452,13 @@ class _GroupCycle:
         if trial.fits:
             self._undo(trial)
         return trial
+
+
+def _after(status: Status, found: PostFiltered) -> Status:
+    """Return the status of a group after PodGroupPostFilter."""
+    if found is NOT_FILTERED:
+        return status
+    return failed_group(found.message) if found.code is Code.ERROR else status.with_reason(found.message)
 
 
 class PlacementError(Exception):

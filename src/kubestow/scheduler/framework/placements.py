@@ -5,26 +5,46 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kubestow.api.pod_groups import PodGroup
+from kubestow.api.pod_groups import AnyGroup, CompositePodGroup, PodGroup
 from kubestow.scheduler.cluster.arrays import IntArray
+from kubestow.scheduler.cluster.pod_groups import PodGroups
 from kubestow.scheduler.cluster.pods import PodInfo
 
 
 class TriedGroup(msgspec.Struct, frozen=True):
-    """A pod group that is being scheduled."""
+    """A pod group that is being scheduled, or a composite pod group with all groups below it."""
 
     namespace: str
     name: str
-    group: PodGroup | None
+    group: AnyGroup | None
     """None if the group does not exist (any more)."""
     pods: Sequence[PodInfo]
-    """The pods of the group that are tried."""
+    """The pods of the group that are tried; of a composite pod group, those of its groups in their order."""
+    children: "Sequence[TriedGroup]" = ()
+    """The groups of a composite pod group, the oldest first."""
     states: Mapping[str, Any] = {}
     """In PodGroupPostFilter: by UID, the state that the plugin's PreFilter returned for a pod that was tried last."""
 
     @property
     def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
+        return f"{self.namespace}/{self.name}" if self.group is None else self.group.key
+
+    @property
+    def is_composite(self) -> bool:
+        """Whether it consists of groups, of which there may be none."""
+        return isinstance(self.group, CompositePodGroup)
+
+    @property
+    def leaves(self) -> "Sequence[TriedGroup]":
+        """The pod groups at the ends of the tree: itself, unless it is composite."""
+        return [leaf for child in self.children for leaf in child.leaves] if self.is_composite else [self]
+
+
+def tried_tree(groups: PodGroups, root: AnyGroup, pods: Mapping[str, Sequence[PodInfo]]) -> TriedGroup:
+    """Return a group with the groups below it; `pods` are those to try, by the key of their group."""
+    meta, children = root.metadata, [tried_tree(groups, child, pods) for child in groups.children(root)]
+    of_root = pods.get(root.key, ()) if isinstance(root, PodGroup) else [pod for one in children for pod in one.pods]
+    return TriedGroup(meta.namespace, meta.name, root, of_root, children)
 
 
 class Placement(NamedTuple):

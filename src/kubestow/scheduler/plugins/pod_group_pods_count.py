@@ -19,7 +19,7 @@ class PodGroupPodsCount:
         self._groups = handle.cluster.groups
 
     def score_placements(self, group: TriedGroup, candidates: Sequence[PlacedPods]) -> IntArray:
-        scheduled = 0 if self._groups is None else len(self._groups.members(group.key).scheduled)
+        scheduled = 0 if self._groups is None or group.group is None else len(self._groups.scheduled(group.group))
         counts: IntArray = np.array([scheduled + len(placed.pods) for placed in candidates], np.int64)
         highest = int(counts.max(initial=0))
         if highest == 0:

@@ -37,7 +37,7 @@ class TopologyPlacementGenerator:
     def _domain_of_scheduled(self, group: TriedGroup, key: str) -> str | None:
         """Return the domain of the group's scheduled pods, None if it has none. Raises LookupError if unclear."""
         groups = self._cluster.groups
-        scheduled = {} if groups is None else groups.members(group.key).scheduled
+        scheduled = {} if groups is None or group.group is None else groups.scheduled(group.group)
         domains = dict.fromkeys(self._domains(group, scheduled.items(), key))
         if len(domains) > 1:
             one, other, *_ = domains

@@ -4,6 +4,9 @@
                                                            ^                        │ pop
                                                            └── requeue_group <── in flight
 
+Groups that name a composite pod group as their parent form a tree, which is queued as one group, that of its root. Its
+pods are incomplete as long as a group between theirs and the root does not exist.
+
 A pod that arrives or fails while its group is in flight is pending until the group returns. A rejected group always
 backs off: it is retried without an event, since no plugin can list all events that may help a group. After a success,
 the remaining pods are tried again at once, and so is a pod whose binding fails later, unless it failed before.
@@ -14,9 +17,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import PodGroup, group_key
+from kubestow.api.pod_groups import group_key
 from kubestow.scheduler.cluster.changes import pod_update_events
-from kubestow.scheduler.cluster.events import UNSCHEDULED_POD_ADD, UNSCHEDULED_POD_DELETE, ClusterEvent, Resource
+from kubestow.scheduler.cluster.events import (
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_DELETE,
+    UNSCHEDULED_POD_UPDATE,
+    ClusterEvent,
+    Resource,
+)
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.results import Code
 from kubestow.scheduler.queue.queued_group import PodsOfGroups, QueuedGroup
@@ -49,23 +58,38 @@ class GroupQueue(SchedulingQueue):
 
     # Changes of groups and pods
 
-    def add_group(self, group: PodGroup) -> None:
-        """Queue the pods of a group that exists from now on."""
-        self._groups.known.add(group.key)
-        for queued in self._groups.incomplete.pop(group.key, {}).values():
-            self._join(queued)
+    def add_group(self, key: str, parent: str = "") -> None:
+        """Queue the pods of a group that exists from now on, and of the groups below it, if its tree has a root."""
+        groups = self._groups
+        known = groups.parent(key)
+        if known == parent:
+            return
+        if known is not None:
+            self.remove_group(key)
+        groups.add_group(key, parent)
+        for one in groups.tree(key) if groups.root(key) else ():
+            for queued in groups.incomplete.pop(one, {}).values():
+                self._join(queued)
 
-    def remove_group(self, group: PodGroup) -> None:
-        """Keep the pods of a deleted group until a group with its name is added."""
-        groups, key = self._groups, group.key
-        groups.known.discard(key)
-        waiting = groups.waiting.pop(key, None)
-        members = {} if waiting is None else waiting.members
+    def remove_group(self, key: str) -> None:
+        """Keep the pods of a deleted group, and of the groups below it, until a group with its name is added."""
+        groups = self._groups
+        if groups.parent(key) is None:
+            return
+        root = groups.root(key)
+        tree = set(groups.tree(key)) if root else set()
+        groups.remove_group(key)
+        waiting, without_group = groups.waiting.get(root), list[QueuedPod]()
         if waiting is not None:
-            self._take(waiting)
-        elif groups.in_flight is not None and groups.in_flight.key == key:
-            members, groups.pending = groups.pending, {}
-        for queued in members.values():
+            without_group = [one for one in waiting.members.values() if group_key(one.pod) in tree]
+            self._remove_members(waiting, without_group, UNSCHEDULED_POD_UPDATE.label)
+            if waiting.members and not waiting.gate and self._run_pre_enqueue(waiting):
+                # The rest of the tree may be too small.
+                self._take(waiting)
+                self._to_pool(waiting, UNSCHEDULED_POD_UPDATE.label)
+        elif groups.in_flight is not None and groups.in_flight.key == root:
+            without_group, groups.pending = list(groups.pending.values()), {}
+        for queued in without_group:
             groups.must_wait(queued)
 
     def add(self, pod: Pod) -> None:
@@ -108,18 +132,23 @@ class GroupQueue(SchedulingQueue):
             queued = self._groups.remove_aside(pod)
         else:
             queued = group.members[uid]
-            put_back = self._take(group)
-            group.remove(uid)
-            del self._groups.entries[uid]
-            if not group.members:
-                del self._groups.waiting[group.key]
-            elif group.gated is queued:
-                group.set_gate(None)
-                self._requeue(group, Retry.AFTER_BACKOFF, UNSCHEDULED_POD_DELETE.label)
-            else:
-                put_back(group)
+            self._remove_members(group, [queued], UNSCHEDULED_POD_DELETE.label)
         if queued:
             self._count_rejections(queued, -1)
+
+    def _remove_members(self, group: QueuedGroup, pods: Collection[QueuedPod], cause: str) -> None:
+        """Remove pods from a waiting group, wherever that is; a group without pods leaves the queue."""
+        put_back = self._take(group)
+        for queued in pods:
+            group.remove(queued.uid)
+            del self._groups.entries[queued.uid]
+        if not group.members:
+            del self._groups.waiting[group.key]
+        elif group.gated in pods:
+            group.set_gate(None)
+            self._requeue(group, Retry.AFTER_BACKOFF, cause)
+        else:
+            put_back(group)
 
     def _join(self, queued: QueuedPod) -> None:
         """Add a pod to its group, wherever that is."""
@@ -127,13 +156,14 @@ class GroupQueue(SchedulingQueue):
         if groups.must_wait(queued):
             self._on_arrival()
             return
-        key = group_key(queued.pod)
+        key = groups.root(group_key(queued.pod))
         group = groups.waiting.get(key)
         if group is None:
             # As in kube-scheduler, a failed binding is retried at once; not again and again without a pause, though.
             group = groups.waiting[key] = QueuedGroup(
                 queued.pod,
                 queued.timestamp,
+                key=key,
                 unschedulable_count=queued.unschedulable_count if queued.rejectors else 0,
                 consecutive_errors=max(0, queued.consecutive_errors - 1),
                 members={queued.uid: queued},
@@ -238,6 +268,10 @@ class GroupQueue(SchedulingQueue):
         is_one = event.resource == Resource.TARGET_POD
         members = [queued.members[new.metadata.uid]] if is_one else queued.members.values()
         return max(self._hints.retry_after_event(one, event, old, new) for one in members)
+
+    def _subjects_of(self, obj: Any) -> tuple[str, str]:
+        uid, key = super()._subjects_of(obj)
+        return uid, self._groups.root(key) if key else ""
 
     def _activate(self, uid: str) -> bool:
         group = self._groups.group_with(uid)

@@ -1,5 +1,6 @@
-"""A pod group in the queue, and the pods of groups that cannot be queued yet."""
+"""A pod group, or a tree of groups, in the queue, and the pods of groups that cannot be queued yet."""
 
+from collections.abc import Iterator
 from math import sqrt
 
 from kubestow.api.pod import Pod
@@ -14,7 +15,7 @@ def entity_uid(key: str) -> str:
 
 
 class QueuedGroup(QueuedPod, kw_only=True):
-    """A group in the queue: it stands for all its pods, which are at no place of their own.
+    """A group without a parent in the queue: it stands for all pods of its tree, which are at no place of their own.
 
     `pod` is one of the pods, whose priority is that of the group; `uid` is `entity_uid` of the group's key. A group has
     no rejecting plugins.
@@ -22,15 +23,14 @@ class QueuedGroup(QueuedPod, kw_only=True):
 
     members: dict[str, QueuedPod]
     """By UID."""
-    key: str = ""
-    """The namespace/name of the group."""
+    key: str
+    """The key of the group."""
     gated: QueuedPod | None = None
     """The pod that is the reason for `gate`."""
     seen_events: int = 0
     """Number of events that had happened when it was popped."""
 
     def __post_init__(self) -> None:
-        self.key = group_key(self.pod)
         self.uid = entity_uid(self.key)
         self.profile = self.pod.spec.schedulerName
 
@@ -67,8 +67,10 @@ class PodsOfGroups:
     """The waiting groups, and the pods that wait outside their group."""
 
     def __init__(self) -> None:
-        self.known: set[str] = set()
-        """The keys of the groups that exist."""
+        self._parents: dict[str, str] = {}
+        """The key of the parent of each group that exists, by its key; empty for none."""
+        self._children: dict[str, dict[str, None]] = {}
+        """The groups that exist, by the key of their parent, which need not exist."""
         self.waiting: dict[str, QueuedGroup] = {}
         """The groups that are active, back off, or are gated, by key."""
         self.in_flight: QueuedGroup | None = None
@@ -76,14 +78,49 @@ class PodsOfGroups:
         self.pending: dict[str, QueuedPod] = {}
         """Pods that arrived, or failed, while their group is in flight, by UID: they join it when it returns."""
         self.incomplete: dict[str, dict[str, QueuedPod]] = {}
-        """Pods whose group does not exist, by its key and their UID."""
+        """Pods whose group, or a group above it, does not exist: by the key of their group and their UID."""
         self.entries: dict[str, tuple[str]] = {}
         """The key of the group by UID of each waiting pod, in a tuple that is new after each move."""
+
+    def add_group(self, key: str, parent: str) -> None:
+        """Add a group that exists from now on."""
+        self._parents[key] = parent
+        if parent:
+            self._children.setdefault(parent, {})[key] = None
+
+    def remove_group(self, key: str) -> None:
+        """Remove a group that existed."""
+        parent = self._parents.pop(key)
+        if parent:
+            del self._children[parent][key]
+            if not self._children[parent]:
+                del self._children[parent]
+
+    def parent(self, key: str) -> str | None:
+        """Return the key of the parent of a group, empty if it has none; None if the group does not exist."""
+        return self._parents.get(key)
+
+    def root(self, key: str) -> str:
+        """Return the key of the root of a group's tree; empty if a group on the way does not exist, or is its own."""
+        seen = set()
+        while key not in seen:
+            parent = self._parents.get(key)
+            if not parent:
+                return "" if parent is None else key
+            seen.add(key)
+            key = parent
+        return ""
+
+    def tree(self, key: str) -> Iterator[str]:
+        """Yield the keys of a group that has a root and of the groups below it."""
+        yield key
+        for child in self._children.get(key, ()):
+            yield from self.tree(child)
 
     def group_with(self, uid: str) -> QueuedGroup | None:
         """Return the waiting group that has a pod."""
         entry = self.entries.get(uid)
-        group = None if entry is None else self.waiting.get(entry[0])
+        group = None if entry is None else self.waiting.get(self.root(entry[0]))
         return group if group is not None and uid in group.members else None
 
     def get(self, uid: str) -> QueuedPod | None:
@@ -95,11 +132,12 @@ class PodsOfGroups:
         return self._aside(entry[0], uid)[uid] if group is None else group.members[uid]
 
     def must_wait(self, queued: QueuedPod) -> bool:
-        """Keep a pod whose group does not exist or is in flight; return False for any other."""
+        """Keep a pod whose tree is not complete up to its root or is in flight; return False for any other."""
         key = group_key(queued.pod)
-        if key not in self.known:
+        root = self.root(key)
+        if not root:
             self.incomplete.setdefault(key, {})[queued.uid] = queued
-        elif self.in_flight is not None and self.in_flight.key == key:
+        elif self.in_flight is not None and self.in_flight.key == root:
             self.pending[queued.uid] = queued
         else:
             return False

@@ -15,7 +15,7 @@ from typing import Any
 
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import PodGroup, group_key
+from kubestow.api.pod_groups import AnyGroup, group_key
 from kubestow.clock import Clock
 from kubestow.scheduler.cluster.changes import pod_update_events
 from kubestow.scheduler.cluster.events import (
@@ -257,8 +257,14 @@ class SchedulingQueue:
         def is_irrelevant(plugin: tuple[str, str], pod: Pod) -> bool:
             return self._hints.is_irrelevant(plugin, pod, event, old, new)
 
-        found = self._pool.affected_by(plugins, *_subjects_of(old if new is None else new), is_irrelevant)
+        found = self._pool.affected_by(plugins, *self._subjects_of(old if new is None else new), is_irrelevant)
         return found and [queued for queued in found if queued.gate is None or not self._is_still_gated(queued)]
+
+    def _subjects_of(self, obj: Any) -> tuple[str, str]:
+        """Return the UID of the pod, and the key of the group, that an event is about; empty if there is none."""
+        if isinstance(obj, Pod):
+            return obj.metadata.uid, group_key(obj) if obj.spec.schedulingGroup else ""
+        return "", obj.key if isinstance(obj, AnyGroup) else ""
 
     def wait_only_for(self, uid: str, awaited: str | None) -> None:
         """Let a pod await only events about the pod with the UID `awaited` until it is retried; None: any event."""
@@ -486,10 +492,3 @@ def _pods_of(place: Iterable[QueuedPod]) -> list[Pod]:
 
 def _have_same_controller(one: ObjectMeta, other: ObjectMeta) -> bool:
     return one.labels == other.labels and one.ownerReferences == other.ownerReferences
-
-
-def _subjects_of(obj: Any) -> tuple[str, str]:
-    """Return the UID of the pod, and the key of the group, that an event is about; empty if there is none."""
-    if isinstance(obj, Pod):
-        return obj.metadata.uid, group_key(obj) if obj.spec.schedulingGroup else ""
-    return "", obj.key if isinstance(obj, PodGroup) else ""

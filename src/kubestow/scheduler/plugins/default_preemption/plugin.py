@@ -50,9 +50,10 @@ class DefaultPreemption:
         preemptor, reasons = pod.metadata.uid, _IS_PREEMPTING
         if self._groups is not None and group_key(pod):
             group = self._groups.group_of(pod)
-            if group is None:
+            root = None if group is None else self._groups.root_of(group)
+            if root is None:
                 return None
-            preemptor, reasons = group.metadata.uid, _IS_PREEMPTING_FOR_GROUP
+            preemptor, reasons = root.metadata.uid, _IS_PREEMPTING_FOR_GROUP
         if not self._handle.is_preempting(preemptor):
             return None
         return Rejection(reasons, Code.UNRESOLVABLE, awaits=pod.metadata.uid)

@@ -16,7 +16,7 @@ from kubestow.scheduler.framework.placements import VictimUnit
 from kubestow.scheduler.framework.plugin import Change
 from kubestow.scheduler.framework.results import Victims
 from kubestow.scheduler.plugins.default_preemption.budgets import Budgets
-from kubestow.scheduler.plugins.default_preemption.group_victims import in_order, unit_of
+from kubestow.scheduler.plugins.default_preemption.group_victims import Unit, in_order, unit_of
 
 
 class PotentialUnits(msgspec.Struct, frozen=True):
@@ -91,10 +91,6 @@ def potential_units(cluster: Cluster, rows: IntArray, priority: int, budgets: Bu
     return PotentialUnits(rows, by_row, changes)
 
 
-def _units_on(cluster: Cluster, row: int, priority: int) -> list[tuple[tuple[PodInfo, ...], int]]:
-    found = {}
-    for pod in cluster.nodes.pods[row].values():
-        key, pods, of_unit = unit_of(cluster, pod)
-        if of_unit < priority:
-            found[key] = (pods, of_unit)
-    return list(found.values())
+def _units_on(cluster: Cluster, row: int, priority: int) -> list[Unit]:
+    found = (unit_of(cluster, pod) for pod in cluster.nodes.pods[row].values())
+    return list({key: unit for key, unit in found if unit[1] < priority}.values())

@@ -189,7 +189,12 @@ class DynamicResources:
         return PostFilterResult(Code.UNSCHEDULABLE, self._release_claim(pod, state))
 
     def pod_group_post_filter(self, group: TriedGroup) -> Rejection:
-        """Deallocate claims of the pods whose devices rule out nodes, unless the group has scheduling constraints."""
+        """Deallocate claims of the pods whose devices rule out nodes, unless the group has scheduling constraints.
+
+        As in kube-scheduler, nothing is done for composite pod groups.
+        """
+        if group.is_composite:
+            return unschedulable()
         if self._places_groups and group.group is not None and group.group.spec.schedulingConstraints is not None:
             return unschedulable()
         for pod in group.pods:
