@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import PodGroup, group_key
+from kubestow.api.pod_groups import CompositePodGroup, PodGroup, group_key
 from kubestow.scheduler.cycle import pod_group
 from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
 from support.scenarios import consistency
-from support.scenarios.gangs import GATES, features
+from support.scenarios.gangs import GATES, TREE_GATES, features
 from support.scenarios.group_story import Story
 
 SEEDS = st.integers(0, 1_000_000)
@@ -34,11 +34,20 @@ def check_gangs(story: Story, deleted: set[str]) -> None:
             assert scheduled == 0 or scheduled >= least, f"{key} has {scheduled} of {least}"
 
 
+def check_trees(story: Story, deleted: set[str]) -> None:
+    """Check that a tree whose pods all still exist has none on a node, or enough groups at each level do."""
+    groups = story.harness.core.cluster.groups
+    assert groups is not None
+    for root in story.harness.cluster.all(CompositePodGroup):
+        if not root.parent_key and deleted.isdisjoint(leaf.key for leaf in groups.leaves(root)):
+            assert not groups.scheduled(root) or groups.has_quorum(root, lambda members: len(members.scheduled)), root
+
+
 @settings(max_examples=60, deadline=None)
-@given(seed=SEEDS)
-def test_all_or_nothing_at_any_time(seed: int) -> None:
+@given(seed=SEEDS, gates=st.sampled_from([GATES, TREE_GATES]))
+def test_all_or_nothing_at_any_time(seed: int, gates: tuple[str, ...]) -> None:
     """After any events, only a gang that has lost pods to other causes may have fewer than it needs."""
-    story = Story(seed)
+    story = Story(seed, gates)
     seen: dict[str, str] = {}
     with story.harness as harness:
         for number in range(13):
@@ -48,15 +57,17 @@ def test_all_or_nothing_at_any_time(seed: int) -> None:
                 harness.run_until_idle()
             seen |= {pod.key: group_key(pod) for pod in harness.cluster.all(Pod)}
             left = {pod.key for pod in harness.cluster.all(Pod)}
-            check_gangs(story, {group for pod, group in seen.items() if pod not in left})
+            deleted = {group for pod, group in seen.items() if pod not in left}
+            check_gangs(story, deleted)
+            check_trees(story, deleted)
             consistency.check(harness)
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=SEEDS)
-def test_a_group_that_fits_an_empty_cluster_is_not_starved(seed: int) -> None:
+@given(seed=SEEDS, gates=st.sampled_from([GATES, TREE_GATES]))
+def test_a_group_that_fits_an_empty_cluster_is_not_starved(seed: int, gates: tuple[str, ...]) -> None:
     """After everything else is deleted it is placed, however many groups came before it."""
-    story = Story(seed)
+    story = Story(seed, gates)
     with story.harness as harness:
         for _ in range(6):
             story.step()
@@ -92,10 +103,10 @@ def result_of(seed: int, gates: tuple[str, ...] = GATES) -> tuple[Any, ...]:
 
 
 @settings(max_examples=10, deadline=None)
-@given(seed=SEEDS)
-def test_runs_are_repeatable(seed: int) -> None:
+@given(seed=SEEDS, gates=st.sampled_from([GATES, TREE_GATES]))
+def test_runs_are_repeatable(seed: int, gates: tuple[str, ...]) -> None:
     """The same events at the same times have the same outcome."""
-    assert result_of(seed) == result_of(seed)
+    assert result_of(seed, gates) == result_of(seed, gates)
 
 
 def counted_and_tried(seed: int, monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[Any, ...]]]:

@@ -33,6 +33,7 @@ from kubestow.testing import SchedulerHarness, make_node, make_pod
 from support.fewest_nodes import fewest_nodes
 from support.insight.records import archive_of, nodes_of
 from support.plugins.device_world import claim, claiming, device_class, device_slice, exactly, gpus
+from support.scenarios.gangs import GATES, TREE_GATES
 from support.scenarios.group_story import Story
 from support.scenarios.random_events import Chaos
 from support.scheduler.random_clusters import PROFILES
@@ -231,10 +232,10 @@ def test_random_events(rng: random.Random, events: int) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 1_000_000))
-def test_pod_groups(seed: int) -> None:
-    """Each pod of a group has the state of nodes after the previous pods were placed."""
-    story = Story(seed, record_bytes=1 << 30)
+@given(seed=st.integers(0, 1_000_000), gates=st.sampled_from([GATES, TREE_GATES]))
+def test_pod_groups(seed: int, gates: tuple[str, ...]) -> None:
+    """Each pod of a group or tree has the state of nodes after the previous pods were placed."""
+    story = Story(seed, gates, record_bytes=1 << 30)
     with story.harness as world, witnessed(world) as witness:
         for _ in range(10):
             story.step()
