@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED, Resource
+from kubestow.client.resources import COMPOSITE_POD_GROUPS, DEVICE_TAINT_RULES, POD_GROUPS, WATCHED, Resource
 from support.apiserver.running import TOKEN, Client, Running, pod
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -103,7 +103,9 @@ def test_a_cluster_role_applies_where_it_is_bound(plane: Running) -> None:
     assert plane.client("t-jane").call("GET", "/api/v1/pods")[0] == 200
 
 
-@pytest.mark.parametrize("resource", [*WATCHED, DEVICE_TAINT_RULES, POD_GROUPS], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "resource", [*WATCHED, DEVICE_TAINT_RULES, POD_GROUPS, COMPOSITE_POD_GROUPS], ids=lambda one: one.name
+)
 def test_a_scheduler_may_read_what_it_watches(plane: Running, resource: Resource[Any]) -> None:
     assert plane.client("t-scheduler").call("GET", resource.path)[0] == 200
 

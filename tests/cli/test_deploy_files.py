@@ -7,7 +7,7 @@ import yaml
 
 from kubestow import config
 from kubestow.cli.scheduler.flags import FLAGS
-from kubestow.client.resources import DEVICE_TAINT_RULES, POD_GROUPS, WATCHED
+from kubestow.client.resources import COMPOSITE_POD_GROUPS, DEVICE_TAINT_RULES, POD_GROUPS, WATCHED
 from support.repository import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -35,7 +35,9 @@ def test_the_role_is_the_same_everywhere() -> None:
     assert _documents("rbac.yaml")["ClusterRole"]["rules"] == RULES
 
 
-@pytest.mark.parametrize("resource", [*WATCHED, DEVICE_TAINT_RULES, POD_GROUPS], ids=lambda resource: resource.name)
+@pytest.mark.parametrize(
+    "resource", [*WATCHED, DEVICE_TAINT_RULES, POD_GROUPS, COMPOSITE_POD_GROUPS], ids=lambda resource: resource.name
+)
 def test_everything_watched_may_be_watched(resource: Any) -> None:
     """List and watch."""
     assert _allowed(resource.group, resource.plural, "list")

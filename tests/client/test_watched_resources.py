@@ -5,7 +5,8 @@ import pytest
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.node import Node
 from kubestow.client import resources
-from kubestow.client.resources import DEVICE_TAINT_RULES, NODES, POD_GROUPS, PODS, WATCHED, Resource, key_of
+from kubestow.client.resources import NODES, PODS, WATCHED, Resource, key_of, watched_by_gates
+from support.scenarios.gangs import TREE_GATES, features
 
 PATHS = """
 /api/v1/pods
@@ -30,10 +31,10 @@ PATHS = """
 
 
 def test_same_paths_as_kube_scheduler() -> None:
-    """Every resource that kube-scheduler watches by default is present; of others, two that need a feature."""
+    """Every resource that kube-scheduler watches by default is present; of others, those that need a feature."""
     known = {found.path for found in vars(resources).values() if isinstance(found, Resource)}
     assert (
-        known - {DEVICE_TAINT_RULES.path, POD_GROUPS.path}
+        known - {resource.path for resource in watched_by_gates(features(*TREE_GATES))}
         == {resource.path for resource in WATCHED}
         == set(PATHS.split())
     )

@@ -182,7 +182,9 @@ def _setup(request: Request, served: ServedSettings, *, with_groups: bool) -> tu
     if with_groups and not features.generic_workload:
         # With pod groups, the gates of pod groups are on, unless the command line sets gates.
         notes += (_GROUPS_OFF,) if served.gates is not None else ()
-        features = msgspec.structs.replace(features, generic_workload=True, topology_aware_workload_scheduling=True)
+        features = msgspec.structs.replace(
+            features, generic_workload=True, topology_aware_workload_scheduling=True, composite_pod_group=True
+        )
     if request.configuration is not None:
         try:
             configuration = configuration_file.load(request.configuration, features, request.plugins)

@@ -123,7 +123,7 @@ def _tree(decision: Decision | GroupDecision, more: Mapping[str, Any]) -> dict[s
 
 def explain_group_run(run: GroupRun, against: str = "", notes: tuple[str, ...] = ()) -> GroupExplanation:
     """Explain a dry run of a pod group; `against` names a placement, or a node in it, to try. Raises ExplainError."""
-    decision = run.decision()
+    decision, notes = run.decision(), notes + run.notes
     if against:
         run = run.against(against)
         elsewhere = decision.placement if decision.placement != run.only else ""

@@ -1,14 +1,15 @@
 """Runs the cycle of a pod group on every node, and returns the decision that the scheduler would make now.
 
-All reservations are undone. Among equally good nodes or placements, the first is chosen.
+A group of a tree is tried with the whole tree. All reservations are undone. Among equally good nodes or placements, the
+first is chosen.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import GangPolicy, PodGroup, group_key
+from kubestow.api.pod_groups import AnyGroup, GangPolicy, PodGroup, group_key
 from kubestow.api.priority import pod_priority
 from kubestow.insight.decisions import schema
 from kubestow.insight.decisions.group_results import group_decision, try_group
@@ -16,7 +17,7 @@ from kubestow.insight.decisions.schema import GroupDecision
 from kubestow.insight.explain.world import ExplainError, World
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cycle.group_outcome import GroupOutcome
-from kubestow.scheduler.framework.placements import TriedGroup
+from kubestow.scheduler.framework.placements import TriedGroup, tried_tree
 
 
 class GroupRun:
@@ -32,6 +33,7 @@ class GroupRun:
         self.scheduled = 0 if world.cluster.groups is None else len(world.cluster.groups.members(group.key).scheduled)
         if not self.pods:
             raise ExplainError(f"pod group {group.key} has no pending pods; {self.scheduled} have a node")
+        self.notes = tuple(_notes(world, group))
         self.lacks = max(0, group.min_count - self.scheduled - len(self.pods))
         """Number of pods of a gang that do not exist yet."""
         # If pods are missing, the cycle would end before it has tried one.
@@ -44,6 +46,8 @@ class GroupRun:
     def against(self, name: str) -> "GroupRun":
         """Run the cycle in one placement, by its name or a node's name. Raises ExplainError if there is none."""
         key, pod = self.group.topology_key, self.pods[0]
+        if _root(self.world, self.group) is not self.group:
+            raise ExplainError(f"pod group {self.group.key} is tried with its composite pod group: omit --against")
         if not key:
             instead = f"kubestow explain {pod.key} --against NODE"
             raise ExplainError(f"pod group {self.group.key} has no topology constraint; use one of its pods: {instead}")
@@ -74,20 +78,43 @@ class GroupRun:
 def evaluate_group(
     world: World, group: PodGroup, pods: Sequence[Pod], only: str = "", *, preempts: bool = False
 ) -> GroupOutcome:
-    """Run the cycle of a group without extenders; `only` limits it to one placement.
+    """Run the cycle of a group, or of its tree, without extenders; `only` limits it to one placement.
 
     Without `preempts`, no victims are searched for a group that does not fit. Raises ExplainError if no profile
     schedules its pods.
     """
-    return try_group(
+    tried, root = _to_try(group, pods), _root(world, group)
+    if root is not group and world.cluster.groups is not None:
+        waiting: dict[str, list[PodInfo]] = {}
+        for pod in world.pending.values():
+            waiting.setdefault(group_key(pod), []).append(PodInfo(pod))
+        tried = tried_tree(world.cluster.groups, root, waiting | {group.key: tried.pods})
+    outcome = try_group(
         world.profile_of(pods[0]),
         world.cluster,
         world.nominator,
         world.features,
-        _to_try(group, pods),
+        tried,
         only=only,
         runs_post_filter=preempts,
     )
+    of_leaves = zip(tried.leaves, outcome.leaves or (outcome,), strict=True)
+    return next(of_leaf for leaf, of_leaf in of_leaves if leaf.key == group.key)
+
+
+def _root(world: World, group: PodGroup) -> AnyGroup:
+    """Return the root of a group's tree; the group itself if it has no root."""
+    groups = world.cluster.groups
+    return group if groups is None else groups.root_of(group) or group
+
+
+def _notes(world: World, group: PodGroup) -> Iterator[str]:
+    groups, root = world.cluster.groups, _root(world, group)
+    if root is not group:
+        name = root.metadata.name
+        yield f"it is part of composite pod group {name}, all pods of which are tried together."
+    elif groups is not None and groups.parent_key(group):
+        yield f"it is tried alone, but waits: {groups.missing_root(group)}."
 
 
 def assume_group(run: GroupRun) -> None:

@@ -105,6 +105,17 @@ class PodGroups:
         path = list(self.path(group))
         return path[-1] if len(path) <= MOST_LEVELS else None
 
+    def missing_root(self, group: AnyGroup) -> str:
+        """Return why a group has no root."""
+        path = list(self.path(group))
+        if len(path) > MOST_LEVELS:
+            why = f"exceeded maximum hierarchy depth at {type(group).__name__.lower()}/{group.key}"
+        else:
+            namespace, _, name = next(self.parent_key(one) for one in reversed(path) if one is not None).partition("/")
+            kind, _, name = name.partition("/")
+            why = f"parent composite pod group state not found for {kind}/{namespace}/{name}"
+        return f"failed to build hierarchy snapshot: {why}"
+
     def root_key(self, key: str) -> str:
         """Return the key of the root of a group's tree; empty if there is no root."""
         if not self.has_trees:

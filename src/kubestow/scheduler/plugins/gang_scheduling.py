@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import AnyGroup, PodGroup, group_key, group_name
 from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
-from kubestow.scheduler.cluster.pod_groups import MOST_LEVELS, PodGroups
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.placements import TriedGroup
@@ -42,7 +41,7 @@ class GangScheduling:
             return Rejection((reason,), Code.UNRESOLVABLE, awaits=key)
         root = self._groups.root_of(group)
         if root is None:
-            return Rejection((_missing_root(self._groups, group),), Code.UNRESOLVABLE)
+            return Rejection((self._groups.missing_root(group),), Code.UNRESOLVABLE)
         if self._groups.has_quorum(root, lambda members: members.count):
             return None
         reason = _TOO_FEW_PODS if root is group else _TOO_FEW_GROUPS.format(root.metadata.name)
@@ -68,7 +67,7 @@ class GangScheduling:
             raise LookupError(f"failed to get podGroup {key}: {missing}")
         root = self._groups.root_of(group)
         if root is None:
-            raise LookupError(_missing_root(self._groups, group))
+            raise LookupError(self._groups.missing_root(group))
         if self._groups.has_quorum(root, lambda members: len(members.scheduled)):
             return None
         return _WAIT if root is group else Wait(_MAX_WAIT_SECONDS, _TOO_FEW_GROUPS.format(root.metadata.name))
@@ -99,15 +98,3 @@ class GangScheduling:
             return one != "" and one == other
         root = self._groups.root_key(one)
         return root != "" and root == self._groups.root_key(other)
-
-
-def _missing_root(groups: PodGroups, group: PodGroup) -> str:
-    """Return why a group is not in a complete tree."""
-    path = list(groups.path(group))
-    if len(path) > MOST_LEVELS:
-        why = f"exceeded maximum hierarchy depth at podgroup/{group.key}"
-    else:
-        below = next(one for one in reversed(path) if one is not None)
-        parent = f"compositepodgroup/{below.metadata.namespace}/{below.spec.parentCompositePodGroupName}"
-        why = f"parent composite pod group state not found for {parent}"
-    return f"failed to build hierarchy snapshot: {why}"

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kubestow.api.pod import PodSchedulingGroup
-from kubestow.api.pod_groups import group_key, group_name
+from kubestow.api.pod_groups import AnyGroup, PodGroup, group_key, group_name
 from kubestow.insight.explain.causes.cause import NEAR, Cause, Scene, counted, did_you_mean, names_in, nearest
 from kubestow.insight.explain.changes import CLUSTER, Change
 from kubestow.insight.explain.obstacles import pod_change
+from kubestow.scheduler.cluster.pod_groups import PodGroups
 
 _GANG = "GangScheduling"
 
@@ -30,12 +31,27 @@ def group_causes(scene: Scene) -> Iterator[Cause]:
             f"there is no pod group {group_name(scene.pod)} in namespace {namespace}: create it{did_you_mean(similar)}"
         )
         yield Cause(_GANG, text, similar, tuple(changes))
+        return
+    gang, count, root = group.spec.schedulingPolicy.gang, groups.members(key).count, groups.root_of(group)
+    if root is None:
+        yield Cause(_GANG, f"pod group {key} is in no complete tree: {groups.missing_root(group)}", (), ())
+    elif gang is None or count >= group.min_count:
+        yield Cause(_GANG, _of_tree(groups, group, root), (), ())
     else:
-        count = groups.members(key).count
-        gang = group.spec.schedulingPolicy.gang
-        assert gang is not None
         policy = replace(group.spec.schedulingPolicy, gang=replace(gang, minCount=count))
         lower = replace(group, spec=replace(group.spec, schedulingPolicy=policy))
         lowered = Change(CLUSTER, f"minCount of pod group {key} lowered to {count}", 0.3, objects=(lower,))
         text = f"pod group {key} has {counted(count, 'pod')}, and its minCount is {group.min_count}"
         yield Cause(_GANG, text, (), (lowered,) if count else ())
+
+
+def _of_tree(groups: PodGroups, group: PodGroup, root: AnyGroup) -> str:
+    """Return which group above a group, the lowest one, has too few groups with enough pods."""
+
+    def is_ready(one: AnyGroup) -> bool:
+        return groups.has_quorum(one, lambda members: members.count)
+
+    lacking = next((one for one in groups.path(group) if one is not None and not is_ready(one)), root)
+    ready = sum(map(is_ready, groups.children(lacking)))
+    needed = f"it needs {lacking.min_count or 1}"
+    return f"composite pod group {lacking.metadata.name} has {counted(ready, 'group')} with enough pods, and {needed}"
