@@ -13,15 +13,17 @@ from support.apiserver.running import Client, Running
 from support.integration.cluster import PODS, node, pod
 from support.integration.process import Process
 from support.polling import until
-from support.scenarios.gangs import GATES
+from support.scenarios.gangs import GATES, TREE_GATES, features
 
 GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
+COMPOSITE_GROUPS = "/apis/scheduling.k8s.io/v1alpha3/namespaces/default/compositepodgroups"
 FLAGS = ("--leader-elect=false", "--feature-gates=" + ",".join(f"{gate}=true" for gate in GATES))
 WORKERS = 12
 
 
-def add_gang(client: Client, name: str, pods: int) -> None:
-    client.create(GROUPS, {"metadata": {"name": name}, "spec": {"schedulingPolicy": {"gang": {"minCount": pods}}}})
+def add_gang(client: Client, name: str, pods: int, **spec: Any) -> None:
+    spec["schedulingPolicy"] = {"gang": {"minCount": pods}}
+    client.create(GROUPS, {"metadata": {"name": name}, "spec": spec})
     for number in range(pods):
         client.create(PODS, pod(f"{name}{number}", cpu="1", schedulingGroup={"podGroupName": name}))
 
@@ -51,6 +53,24 @@ def test_a_waiting_group_has_a_condition(plane: Running, start: Callable[..., Pr
     (placed,) = conditions(client, "a")
     assert (placed["reason"], placed["message"]) == ("Scheduled", "")
     assert placed["lastTransitionTime"] >= refused["lastTransitionTime"]
+
+
+@pytest.mark.control_plane(features=features(*TREE_GATES))
+def test_a_tree_is_placed_as_a_whole(plane: Running, start: Callable[..., Process]) -> None:
+    """Composite pod groups are watched; each pod group has a condition."""
+    client = plane.client()
+    reference = {"workloadRef": {"workloadName": "w", "templateName": "t"}}
+    policy = {"schedulingPolicy": {"gang": {"minGroupCount": 2}}}
+    client.create(COMPOSITE_GROUPS, {"metadata": {"name": "top"}, "spec": policy | reference})
+    client.create("/api/v1/nodes", node("n0", cpu="2"))
+    for name in "ab":
+        add_gang(client, name, 2, parentCompositePodGroupName="top", **reference)
+    scheduler = start(FLAGS[0], f"{FLAGS[1]},CompositePodGroup=true")
+    until(lambda: conditions(client, "b"), scheduler.output)
+    assert bound(client) == 0
+    client.create("/api/v1/nodes", node("n1", cpu="2"))
+    until(lambda: bound(client) == 4, scheduler.output)
+    until(lambda: {conditions(client, name)[0]["status"] for name in "ab"} == {"True"}, scheduler.output)
 
 
 def test_killed_in_the_middle_of_binding_a_group(

@@ -100,6 +100,7 @@ def test_names_for_testing_plugins() -> None:
         "StuckError",
         "VirtualLoop",
         "check_forms",
+        "make_composite_pod_group",
         "make_node",
         "make_object",
         "make_pod",

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from kubestow.api.pod import Pod
-from kubestow.config import Features
 from kubestow.simulator import Latencies, Simulation
 from kubestow.simulator.bulk import Template
 from kubestow.simulator.checking import InvariantError
 from kubestow.simulator.contents import ObjectError
+from support.scenarios.gangs import TREE_GATES, features
 from support.simulator.objects import deployment, nodes, pod
 
 Simulate = Callable[..., Simulation]
@@ -55,17 +55,51 @@ def test_jobs_end_and_free_their_resources(simulate: Simulate) -> None:
 
 def test_a_gang_is_placed_whole_or_not_at_all(simulate: Simulate) -> None:
     """With the gates of pod groups; a node that is added later lets all of it in at once."""
-    features = Features.parse("GenericWorkload=true")
     head: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup"}
     gang = {**head, "metadata": {"name": "train"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
     member = {"schedulingGroup": {"podGroupName": "train"}}
     workers = [pod(f"worker-{number}", "1500m", **member) for number in range(3)]
-    simulation = simulate(*nodes(2, cpu=2), gang, *workers, features=features)
+    simulation = simulate(*nodes(2, cpu=2), gang, *workers, features=features("GenericWorkload"))
     simulation.run_for(60)
     assert (len(list(simulation.scheduled_pods())), len(list(simulation.pending_pods()))) == (0, 3)
     simulation.add(*nodes(1, cpu=2, name="late-{}"))
     simulation.run_for(60)
     assert len(list(simulation.scheduled_pods())) == 3
+
+
+def test_a_tree_of_groups_is_placed_whole_or_not_at_all(simulate: Simulate) -> None:
+    """With the gate of composite pod groups."""
+    head = {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "CompositePodGroup"}
+    reference = {"workloadRef": {"workloadName": "w", "templateName": "t"}}
+    policy = {"schedulingPolicy": {"gang": {"minGroupCount": 2}}}
+    objects: list[dict[str, Any]] = [{**head, "metadata": {"name": "top"}, "spec": policy | reference}]
+    for name in "ab":
+        spec = {"schedulingPolicy": {"gang": {"minCount": 1}}, "parentCompositePodGroupName": "top", **reference}
+        group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": name}}
+        objects += [group | {"spec": spec}, pod(name, "1500m", schedulingGroup={"podGroupName": name})]
+    simulation = simulate(*nodes(1, cpu=2), *objects, features=features(*TREE_GATES))
+    simulation.run_for(60)
+    assert list(simulation.scheduled_pods()) == []
+    simulation.add(*nodes(1, cpu=2, name="late-{}"))
+    simulation.run_for(60)
+    assert len(list(simulation.scheduled_pods())) == 2
+
+
+def test_devices_with_a_taint_rule_are_not_allocated(simulate: Simulate) -> None:
+    """The scheduler knows the rule, like the controller that evicts pods."""
+    head: dict[str, Any] = {"apiVersion": "resource.k8s.io/v1", "metadata": {"name": "c"}}
+    selected = {"deviceSelector": {"driver": "d.example.com"}, "taint": {"key": "broken", "effect": "NoSchedule"}}
+    objects: list[dict[str, Any]] = [
+        {**head, "kind": "DeviceClass", "spec": {}},
+        {**head, "kind": "ResourceSlice", "spec": {"driver": "d.example.com", "nodeName": "node-0"}},
+        {**head, "kind": "ResourceClaim"},
+        {**head, "kind": "DeviceTaintRule", "spec": selected},
+    ]
+    objects[1]["spec"] |= {"pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}, "devices": [{"name": "d"}]}
+    objects[2]["spec"] = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+    simulation = simulate(*nodes(1), *objects, pod("p", resourceClaims=[{"name": "c", "resourceClaimName": "c"}]))
+    simulation.run_for(10)
+    assert [one.key for one in simulation.pending_pods()] == ["default/p"]
 
 
 def test_nothing_happens_before_its_latency(simulate: Simulate) -> None:

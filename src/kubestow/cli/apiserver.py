@@ -57,7 +57,7 @@ from kubestow.telemetry.log_setup import LogOptions, LogOutput
 )
 @feature_gates_option(
     "Features to turn on or off. GenericWorkload, PodGroupPreemptionPolicy, WorkloadWithJob, "
-    "InPlacePodVerticalScalingSchedulerPreemption, DRAConsumableCapacity, "
+    "InPlacePodVerticalScalingSchedulerPreemption, CompositePodGroup, DRAConsumableCapacity, "
     "DRADeviceCompatibilityGroups, DRADeviceTaints, DRADeviceTaintRules, DRAListTypeAttributes and "
     "DRAOptionalNodeOperations have an effect."
 )
