@@ -40,7 +40,7 @@ def check_trees(story: Story, deleted: set[str]) -> None:
     assert groups is not None
     for root in story.harness.cluster.all(CompositePodGroup):
         if not root.parent_key and deleted.isdisjoint(leaf.key for leaf in groups.leaves(root)):
-            assert not groups.scheduled(root) or groups.has_quorum(root, lambda members: len(members.scheduled)), root
+            assert not groups.scheduled(root) or groups.has_quorum(root, scheduled=True), root
 
 
 @settings(max_examples=60, deadline=None)

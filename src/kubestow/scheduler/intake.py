@@ -272,7 +272,7 @@ class Intake:
             return
         group = groups.get(key)
         root = None if group is None else groups.root_of(group)
-        if root is not None and groups.has_quorum(root, lambda members: members.count):
+        if root is not None and groups.has_quorum(root):
             self._queue.on_event(UNSCHEDULED_POD_ADD, None, pod)
 
     def _set_assigned(self, old: Pod | None, new: Pod) -> None:

@@ -4,7 +4,7 @@ Groups that name a composite pod group as their parent form a tree. Its leaves a
 composite, and its root has no parent. Without the feature gate, parents are ignored: each group is a tree of its own.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import COMPOSITE, AnyGroup, PodGroup, group_key
@@ -52,6 +52,11 @@ class PodGroups:
         """Whether groups have parents."""
         self._history = history
         self._members: dict[str, Members] = {}
+        self._changes = 0
+        """Number of changes of members."""
+        self._quorums: dict[tuple[str, bool], bool] = {}
+        """The results of `has_quorum` for composite pod groups, which all pods of a tree ask for in turn."""
+        self._quorums_at = (0, 0, 0)
 
     def copy(self, listers: Listers) -> "PodGroups":
         """Return an independent copy without history; `listers` have the groups of the copy."""
@@ -144,19 +149,26 @@ class PodGroups:
             return self.members(group.key).scheduled
         return {uid: node for leaf in self.leaves(group) for uid, node in self.members(leaf.key).scheduled.items()}
 
-    def has_quorum(self, group: AnyGroup, count: Callable[[Members], int]) -> bool:
-        """Return whether a pod group has enough pods, by `count`; a composite pod group, enough groups that do."""
+    def has_quorum(self, group: AnyGroup, *, scheduled: bool = False) -> bool:
+        """Return whether a pod group has enough pods, or enough that are scheduled; a composite one, enough groups."""
         if isinstance(group, PodGroup):
-            found = count(self.members(group.key))
-        else:
-            found = sum(self.has_quorum(child, count) for child in self.children(group))
-        return found >= (group.min_count or 1)
+            members = self.members(group.key)
+            return (len(members.scheduled) if scheduled else members.count) >= (group.min_count or 1)
+        version = (self._changes, self._objects.revision, self._composites.revision)
+        if version != self._quorums_at:
+            self._quorums_at = version
+            self._quorums.clear()
+        found = self._quorums.get((group.key, scheduled))
+        if found is None:
+            ready = sum(self.has_quorum(child, scheduled=scheduled) for child in self.children(group))
+            found = self._quorums[group.key, scheduled] = ready >= (group.min_count or 1)
+        return found
 
     # Changes of members
 
     def add_pending(self, key: str, pod: Pod) -> None:
         """Add or replace a pod without a node."""
-        members = self._members.setdefault(key, Members())
+        members = self._changed(key)
         uid = pod.metadata.uid
         if uid not in members.pending and uid not in members.scheduled:
             members.waiting_to_be_placed += 1
@@ -170,21 +182,27 @@ class PodGroups:
         if members is not None and (pod := members.pending.pop(uid, None)) is not None:
             if self._history is not None:
                 self._history.note(MEMBER, (key, uid), pod, None)
+            self._changes += 1
             members.waiting_to_be_placed -= uid not in members.scheduled
             self._drop_if_empty(key, members)
 
     def add_scheduled(self, key: str, uid: str, node: str) -> None:
         """Add a pod that is assumed or bound on a node."""
-        members = self._members.setdefault(key, Members())
+        members = self._changed(key)
         members.waiting_to_be_placed -= uid in members.pending and uid not in members.scheduled
         members.scheduled[uid] = node
 
     def remove_scheduled(self, key: str, uid: str) -> None:
         """Remove a pod from its node."""
-        members = self._members[key]
+        members = self._changed(key)
         del members.scheduled[uid]
         members.waiting_to_be_placed += uid in members.pending
         self._drop_if_empty(key, members)
+
+    def _changed(self, key: str) -> Members:
+        """Return the members of a group, to be changed."""
+        self._changes += 1
+        return self._members.setdefault(key, Members())
 
     def _drop_if_empty(self, key: str, members: Members) -> None:
         if not members.pending and not members.scheduled:

@@ -42,7 +42,7 @@ class GangScheduling:
         root = self._groups.root_of(group)
         if root is None:
             return Rejection((self._groups.missing_root(group),), Code.UNRESOLVABLE)
-        if self._groups.has_quorum(root, lambda members: members.count):
+        if self._groups.has_quorum(root):
             return None
         reason = _TOO_FEW_PODS if root is group else _TOO_FEW_GROUPS.format(root.metadata.name)
         return Rejection((reason,), Code.UNRESOLVABLE, awaits=root.key)
@@ -68,7 +68,7 @@ class GangScheduling:
         root = self._groups.root_of(group)
         if root is None:
             raise LookupError(self._groups.missing_root(group))
-        if self._groups.has_quorum(root, lambda members: len(members.scheduled)):
+        if self._groups.has_quorum(root, scheduled=True):
             return None
         return _WAIT if root is group else Wait(_MAX_WAIT_SECONDS, _TOO_FEW_GROUPS.format(root.metadata.name))
 

@@ -47,11 +47,7 @@ def group_causes(scene: Scene) -> Iterator[Cause]:
 
 def _of_tree(groups: PodGroups, group: PodGroup, root: AnyGroup) -> str:
     """Return which group above a group, the lowest one, has too few groups with enough pods."""
-
-    def is_ready(one: AnyGroup) -> bool:
-        return groups.has_quorum(one, lambda members: members.count)
-
-    lacking = next((one for one in groups.path(group) if one is not None and not is_ready(one)), root)
-    ready = sum(map(is_ready, groups.children(lacking)))
+    lacking = next((one for one in groups.path(group) if one is not None and not groups.has_quorum(one)), root)
+    ready = sum(map(groups.has_quorum, groups.children(lacking)))
     needed = f"it needs {lacking.min_count or 1}"
     return f"composite pod group {lacking.metadata.name} has {counted(ready, 'group')} with enough pods, and {needed}"
