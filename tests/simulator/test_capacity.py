@@ -123,9 +123,16 @@ def test_how_many_more_gangs_fit(cluster: str, tmp_path: Path) -> None:
     assert _json("--cluster", cluster, "--podspec", spec, "--max-limit", "1")["status"]["replicas"] == 1
 
 
+_IN_TRAIN = {"podGroupName": "train"}
+
+
 def test_a_pod_group_without_its_pod_is_rejected(cluster: str, tmp_path: Path) -> None:
     """In one line that says what is required."""
     ran = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, _gang("train", 2), pod("web", "1")))
+    part = _gang("train", 2)
+    part["spec"]["parentCompositePodGroupName"] = "top"
+    of_tree = _run("--cluster", cluster, "--podspec", _podspec(tmp_path, part, pod("w", schedulingGroup=_IN_TRAIN)))
+    assert "--podspec: a gang is placed alone: remove spec.parentCompositePodGroupName" in of_tree.output
     message = "Error: --podspec: a pod group must be one gang, with one pod that names it in schedulingGroup"
     assert (ran.exit_code, ran.stderr.splitlines()) == (1, [message])
 

@@ -109,6 +109,8 @@ def _gang(asked: list[Any]) -> PodGroup | None:
     (group, *more), pods = groups, [obj for obj in asked if isinstance(obj, Pod)]
     if more or len(pods) != 1 or not group.min_count or group_key(pods[0]) != group.key:
         raise SimulateError("--podspec: a pod group must be one gang, with one pod that names it in schedulingGroup")
+    if group.parent_key:
+        raise SimulateError("--podspec: a gang is placed alone: remove spec.parentCompositePodGroupName")
     return group
 
 
