@@ -188,6 +188,8 @@ def test_states_without_effect_are_warned_of() -> None:
     for gate in ("InterPodAffinityHostnameFastPath", "SchedulerPreQueueingHints"):
         (warning,) = Features.parse(f"{gate}=true").warnings()
         assert warning.startswith(f"{gate}=true has no effect: ")
+    (warning,) = Features.parse("DRAPartitionableDevicesType=true,DRAResourcePoolStatus=true").warnings()
+    assert warning.startswith("DRAPartitionableDevicesType=true has no effect: ")
     old = Features.parse("DRAAdminAccess=false,DRAExtendedResource=true", Versions(34, 34))
     assert [warning.split(" ")[0] for warning in old.warnings()] == ["DRAAdminAccess=false", "component"]
 

@@ -90,6 +90,22 @@ def test_enough_groups_are_sufficient(harness: SchedulerHarness) -> None:
     assert (len(bound(harness, "b")), condition(harness, "b").status) == (2, "True")
 
 
+def test_policies_at_each_level_count(harness: SchedulerHarness) -> None:
+    """A group that fits is not placed if its composite pod group lacks another one; the rest of the tree is."""
+    harness.cluster.add(make_node("n", cpu="20"))
+    add_composite(harness, "root", 2)
+    for name, least in (("gang", 2), ("basic", None), ("short", 2)):
+        add_composite(harness, name, least, parent="root")
+    for name, parent, cpu in (("a", "gang", 1), ("b", "gang", 1), ("c", "gang", 99), ("d", "basic", 99)):
+        add_gang(harness, name, pods=3, cpu=str(cpu), parent=parent)
+    for name, parent, cpu in (("e", "basic", 1), ("f", "short", 1), ("g", "short", 99)):
+        add_gang(harness, name, pods=3, cpu=str(cpu), parent=parent)
+    harness.run_for(0.01)
+    assert [name for name in "abcdefg" if bound(harness, name)] == ["a", "b", "e"]
+    short = "0/1 placements are available, first placement status: minCount (2) cannot be satisfied: 1 scheduled"
+    assert message(harness, "f0") == f"pod group is unschedulable, {short}, 0 remaining"
+
+
 def test_a_composite_group_that_is_no_gang_needs_one_of_its_groups(harness: SchedulerHarness) -> None:
     add_nodes(harness, 1)
     add_composite(harness, "top")

@@ -58,8 +58,8 @@ from kubestow.telemetry.log_setup import LogOptions, LogOutput
 @feature_gates_option(
     "Features to turn on or off. GenericWorkload, PodGroupPreemptionPolicy, WorkloadWithJob, "
     "InPlacePodVerticalScalingSchedulerPreemption, CompositePodGroup, DRAConsumableCapacity, "
-    "DRADeviceCompatibilityGroups, DRADeviceTaints, DRADeviceTaintRules, DRAListTypeAttributes and "
-    "DRAOptionalNodeOperations have an effect."
+    "DRADeviceCompatibilityGroups, DRADeviceTaints, DRADeviceTaintRules, DRAListTypeAttributes, "
+    "DRAOptionalNodeOperations and DRAPartitionableDevicesType have an effect."
 )
 @click.option("--enable-admission-plugins", default="", help="Plugins to enable besides the default ones: A,B.")
 @click.option("--disable-admission-plugins", default="", help="Default plugins to disable: A,B.")

@@ -28,18 +28,21 @@ _BOOLEANS = {
 NOT_BUILT = frozenset(
     {
         "DRANodeAllocatableResources",
-        "DRAPartitionableDevicesType",
         "DRAWorkloadResourceClaims",
     }
 )
 """Gates whose feature does not exist here. Turning one on is refused instead of ignored."""
 _WITHOUT_EFFECT = {
     ("DRAAdminAccess", False): "administrative access to devices is always possible",
+    (
+        "DRAPartitionableDevicesType",
+        True,
+    ): "schedulers do not read the partition types of devices, as in kube-scheduler",
     ("InterPodAffinityHostnameFastPath", True): "affinity terms are always evaluated for all nodes at once",
     ("SchedulerPreQueueingHints", True): "the hint of DynamicResources skips pods that do not name the claim by itself",
     ("VolumeAttributesClass", False): "volumes and claims must always have the same VolumeAttributesClass",
 }
-"""States of gates that change nothing, since there is one implementation of the feature; with the reason."""
+"""States of gates that change nothing in a scheduler, with the reason."""
 
 
 class Gate(msgspec.Struct, frozen=True):
