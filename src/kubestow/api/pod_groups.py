@@ -3,7 +3,7 @@
 from typing import TypeAlias
 
 from kubestow.api.meta import ApiObject, Base
-from kubestow.api.pod import Pod, PodCondition
+from kubestow.api.pod import Pod, PodCondition, PodResourceClaim, PodResourceClaimStatus
 
 
 class GangPolicy(Base, frozen=True):
@@ -56,6 +56,8 @@ class _GroupSpec(Base, frozen=True):
 
 
 class PodGroupSpec(_GroupSpec, frozen=True):
+    resourceClaims: tuple[PodResourceClaim, ...] = ()
+    """The claims that are reserved for the group instead of the pods that name them in the same way."""
     schedulingPolicy: PodGroupPolicy = PodGroupPolicy()
 
 
@@ -64,11 +66,12 @@ class CompositePodGroupSpec(_GroupSpec, frozen=True):
 
 
 Condition = PodCondition
-"""The API has two types with the same fields."""
+"""The API has two types with the same fields, as it has for resource claims."""
 
 
 class PodGroupStatus(Base, frozen=True):
     conditions: tuple[Condition, ...] = ()
+    resourceClaimStatuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
 COMPOSITE = "compositepodgroup/"

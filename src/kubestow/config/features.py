@@ -28,7 +28,6 @@ _BOOLEANS = {
 NOT_BUILT = frozenset(
     {
         "DRANodeAllocatableResources",
-        "DRAWorkloadResourceClaims",
     }
 )
 """Gates whose feature does not exist here. Turning one on is refused instead of ignored."""

@@ -39,32 +39,32 @@ class ClaimWriter:
         self._claims = handle.cluster.listers.resource_claims
         self._timestamps = timestamps
         self._releasing: Counter[str] = Counter()
-        """Number of claims that are being released, by UID of the pod."""
+        """Number of claims that are being released, by UID of the pod or group."""
 
     def reserve(
-        self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None
+        self, claim: ResourceClaim, consumer: ResourceClaimConsumer, allocation: AllocationResult | None
     ) -> Coroutine[Any, Any, ResourceClaim]:
-        """Reserve a claim for a pod, and write the pending allocation if the claim has none yet."""
-        return self._with_retries(claim, partial(self._reserve, pod, allocation))
+        """Reserve a claim for a pod or group, and write the pending allocation if the claim has none yet."""
+        return self._with_retries(claim, partial(self._reserve, consumer, allocation))
 
-    def release(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Remove the reservation of a claim for a pod, in the background."""
-        self._releasing[pod.metadata.uid] += 1
+    def release(self, claim: ResourceClaim, pod: Pod, uid: str) -> None:
+        """Remove the reservation of a claim for a pod or its group, given by UID, in the background."""
+        self._releasing[uid] += 1
 
         async def write() -> None:
-            await self._assume(await self._api.unreserve_resource_claim(claim, pod.metadata.uid))
+            await self._assume(await self._api.unreserve_resource_claim(claim, uid))
 
-        self._handle.write_aside(pod, write, partial(self._released, pod.metadata.uid))
+        self._handle.write_aside(pod, write, partial(self._released, uid))
 
     def _released(self, uid: str) -> None:
         self._releasing[uid] -= 1
         if not self._releasing[uid]:
             del self._releasing[uid]
 
-    async def until_released(self, pod: Pod) -> None:
+    async def until_released(self, uid: str) -> None:
         """Wait for the releases of an earlier attempt, which would remove the reservations of this one."""
-        while pod.metadata.uid in self._releasing:
-            await self._handle.wait_until(lambda: pod.metadata.uid not in self._releasing, _RELEASE_CHECK_INTERVAL)
+        while uid in self._releasing:
+            await self._handle.wait_until(lambda: uid not in self._releasing, _RELEASE_CHECK_INTERVAL)
 
     async def create(self, node_claim: NodeClaim, pod: Pod) -> ResourceClaim:
         meta, spec = node_claim.claim.metadata, node_claim.claim.spec
@@ -124,13 +124,18 @@ class ClaimWriter:
                 claim = await self._api.get_resource_claim(claim)
         return await write(claim)
 
-    async def _reserve(self, pod: Pod, pending: AllocationResult | None, claim: ResourceClaim) -> ResourceClaim:
+    async def _reserve(
+        self, consumer: ResourceClaimConsumer, pending: AllocationResult | None, claim: ResourceClaim
+    ) -> ResourceClaim:
         key, allocation = key_of(claim), claim.status.allocation
         if claim.metadata.deletionTimestamp is not None:
             raise RuntimeError(f"claim {key} got deleted in the meantime")
         if pending is not None and allocation is not None and allocation.devices == pending.devices:
             # Another pod of the group that shares the claim has written it.
             pending = None
+            if any(one.uid == consumer.uid for one in claim.status.reservedFor):
+                await self._assume(claim)
+                return claim
         if pending is not None:
             if allocation is not None:
                 raise RuntimeError(f"claim {key} got allocated elsewhere in the meantime")
@@ -140,7 +145,7 @@ class ClaimWriter:
                     claim = await self._api.update_resource_claim(claim, {"metadata": {"finalizers": names}})
         elif allocation is None and self._timestamps:
             raise RuntimeError(f"claim {key} got deallocated elsewhere in the meantime")
-        status: dict[str, Any] = {"reservedFor": [*claim.status.reservedFor, _consumer(pod)]}
+        status: dict[str, Any] = {"reservedFor": [*claim.status.reservedFor, consumer]}
         now = format_time(self._handle.clock.now()) if self._timestamps else None
         if pending is not None:
             status["allocation"] = msgspec.structs.replace(pending, allocationTimestamp=now)
@@ -176,10 +181,6 @@ def _error_context(what: str) -> Iterator[None]:
 def _version(claim: ResourceClaim) -> int:
     version = claim.metadata.resourceVersion
     return int(version) if version.isdecimal() else 0
-
-
-def _consumer(pod: Pod) -> ResourceClaimConsumer:
-    return ResourceClaimConsumer(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
 
 
 def _tree(value: Any) -> Any:

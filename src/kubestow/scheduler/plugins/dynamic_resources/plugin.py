@@ -15,10 +15,12 @@ from msgspec.structs import replace
 from kubestow.api.devices import ResourceClaim
 from kubestow.api.lazy import lazy
 from kubestow.api.pod import Pod
+from kubestow.api.pod_groups import PodGroup
 from kubestow.config.plugin_args import DynamicResourcesArgs
 from kubestow.scheduler.cluster.arrays import IntArray, Rows, row_count, row_numbers
 from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
 from kubestow.scheduler.cluster.listers import key_of
+from kubestow.scheduler.cluster.pod_groups import PodGroups
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.view import NodeView
 from kubestow.scheduler.framework.handle import Handle
@@ -35,7 +37,13 @@ from kubestow.scheduler.framework.results import (
     unschedulable,
 )
 from kubestow.scheduler.plugins.dynamic_resources.claim_writer import ClaimWriter
-from kubestow.scheduler.plugins.dynamic_resources.claims import UnusableClaimError, claims_of, is_reserved_for, names
+from kubestow.scheduler.plugins.dynamic_resources.claims import (
+    UnusableClaimError,
+    claims_of,
+    consumer_of,
+    is_reserved_for,
+    names,
+)
 from kubestow.scheduler.plugins.dynamic_resources.conditions import has_failed, wait_until_ready
 from kubestow.scheduler.plugins.dynamic_resources.extended import claim_for, is_stale_claim_of
 from kubestow.scheduler.plugins.dynamic_resources.pending_allocations import PendingAllocations
@@ -71,6 +79,8 @@ class DynamicResources:
         self._seconds = 0.0 if args.filterTimeout is None else args.filterTimeout.seconds
         self._binding_seconds = _BINDING_SECONDS if args.bindingTimeout is None else args.bindingTimeout.seconds
         self._places_groups = handle.features.topology_aware_workload_scheduling
+        self._groups = handle.cluster.groups if features.dra_workload_resource_claims else None
+        """The groups that claims may be reserved for; None without the feature."""
         self._pending_allocations = PendingAllocations(self._devices, with_groups=features.generic_workload)
         self._writer = ClaimWriter(handle, timestamps=self._conditions)
 
@@ -92,7 +102,7 @@ class DynamicResources:
             # PreEnqueue reports nothing to the user; if claims cannot be read, PreFilter reports that.
             return None
         try:
-            claims_of(pod, self._claims)
+            claims_of(pod, self._claims, with_groups=self._groups is not None)
         except UnusableClaimError as error:
             return unresolvable(str(error))
         return None
@@ -105,7 +115,7 @@ class DynamicResources:
     def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
         if self._unreadable:
             raise UnusableClaimError(f"pod claims devices, which the scheduler cannot see: {self._unreadable}")
-        return claims_of(pod, self._claims)
+        return claims_of(pod, self._claims, with_groups=self._groups is not None)
 
     # Claims
 
@@ -197,10 +207,31 @@ class DynamicResources:
             return unschedulable()
         if self._places_groups and group.group is not None and group.group.spec.schedulingConstraints is not None:
             return unschedulable()
-        for pod in group.pods:
-            if pod.uid in group.states:
-                self._release_claim(pod, group.states[pod.uid])
+        released = [self._release_claim(pod, group.states[pod.uid]) for pod in group.pods if pod.uid in group.states]
+        if self._groups is not None and isinstance(group.group, PodGroup) and not all(released):
+            rejection = self._release_claim_of_group(self._groups, group.group, group)
+            if rejection is not None:
+                return rejection
         return unschedulable("deallocation and deletion of ResourceClaims completed")
+
+    def _release_claim_of_group(self, groups: PodGroups, group: PodGroup, tried: TriedGroup) -> Rejection | None:
+        """Deallocate a claim that rules out nodes for a group without scheduled pods, or drop a reservation of it."""
+        if groups.members(group.key).scheduled:
+            return None
+        pod, uid = tried.pods[0].pod, group.metadata.uid
+        for state in tried.states.values():
+            for claim in (state.claims[number] for number in sorted(state.unavailable - state.shared)):
+                if {consumer.uid for consumer in claim.status.reservedFor} <= {uid}:
+                    self._handle.write_aside(pod, partial(self._writer.deallocate, claim))
+                    return unschedulable("deallocation of PodGroup ResourceClaim completed")
+        made = {status.name: status.resourceClaimName for status in group.status.resourceClaimStatuses}
+        for wanted in group.spec.resourceClaims:
+            name = wanted.resourceClaimName or made.get(wanted.name)
+            found = self._claims.get(f"{group.metadata.namespace}/{name}") if name else None
+            if found is not None and any(consumer.uid == uid for consumer in found.status.reservedFor):
+                self._writer.release(found, pod, uid)
+                return unresolvable("ResourceClaim unreserved for PodGroup")
+        return None
 
     def _release_claim(self, pod: PodInfo, state: State) -> str:
         """Start to deallocate or delete a claim that rules out nodes; return what was done."""
@@ -247,7 +278,7 @@ class DynamicResources:
             if state.is_extended(number):
                 continue
             if claim.status.allocation is not None and is_reserved_for(claim, pod.pod):
-                self._writer.release(claim, pod.pod)
+                self._writer.release(claim, pod.pod, pod.uid)
         if state.stale_claim is not None:
             self._handle.write_aside(pod.pod, partial(self._writer.delete, state.stale_claim))
 
@@ -255,13 +286,19 @@ class DynamicResources:
         return True
 
     async def pre_bind(self, state: State, pod: PodInfo, node: str) -> Rejection | None:
-        await self._writer.until_released(pod.pod)
+        await self._writer.until_released(pod.uid)
+        group = None if self._groups is None else self._groups.group_of(pod.pod)
+        if group is not None:
+            await self._writer.until_released(group.metadata.uid)
         for number, claim in enumerate(state.claims):
             # The claim may have been released or changed since the attempt began.
             current = self._claims.get(key_of(claim))
             if current is not None and current.metadata.uid == claim.metadata.uid:
                 state.claims[number] = current
-            if is_reserved_for(state.claims[number], pod.pod):
+            if is_reserved_for(state.claims[number], pod.pod, with_groups=group is not None):
+                if group is not None:
+                    # Another pod of the group has written the allocation.
+                    self._pending_allocations.remove(pod.pod, claim.metadata.uid)
                 continue
             extended = state.node_claim if state.is_extended(number) else None
             if state.is_extended(number) and extended is None:
@@ -271,7 +308,8 @@ class DynamicResources:
                 if extended is not None:
                     state.claims[number] = await self._writer.create(extended, pod.pod)
                 allocation = state.allocations.get(number)
-                state.claims[number] = await self._writer.reserve(state.claims[number], pod.pod, allocation)
+                consumer = consumer_of(state.claims[number], pod.pod, group)
+                state.claims[number] = await self._writer.reserve(state.claims[number], consumer, allocation)
             finally:
                 # Whether it succeeded or not, the status of the claim is authoritative from now on.
                 self._pending_allocations.remove(pod.pod, claim.metadata.uid)
@@ -302,7 +340,8 @@ class DynamicResources:
             # An early exit, because this runs for every waiting pod and every claim.
             return False
         try:
-            uids = {claim.metadata.uid for claim in claims_of(waiting, self._claims)}
+            found = claims_of(waiting, self._claims, with_groups=self._groups is not None)
+            uids = {claim.metadata.uid for claim in found}
         except UnusableClaimError:
             return False
         return was_deallocated or (new.metadata.uid in uids and (old is None or old.status != new.status))
