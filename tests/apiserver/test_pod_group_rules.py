@@ -73,11 +73,6 @@ def test_defaults_are_set(client: Client) -> None:
             "spec.disruptionMode",
             'Invalid value: "{`single`, `all`}": must specify exactly one of: `single`, `all`',
         ),
-        (
-            {"resourceClaims": [{"name": "c"}]},
-            "spec.resourceClaims[0]",
-            'Invalid value: "": must specify one of: `resourceClaimName`, `resourceClaimTemplateName`',
-        ),
         ({"workloadRef": {"workloadName": "w", "templateName": ""}}, "spec.workloadRef.templateName", "Required value"),
     ],
 )
@@ -191,6 +186,17 @@ def test_fields_of_disabled_features_are_dropped(client: Client) -> None:
     assert made["spec"].keys() == {"schedulingPolicy", "disruptionMode", "priority"}
     made = client.create(WORKLOADS, workload({**TEMPLATE, "preemptionPolicy": "Never"}))
     assert made["spec"] == {"podGroupTemplates": [TEMPLATE]}
+
+
+def test_claims_of_a_group_are_checked_with_their_gate(client: Client, start: Callable[..., Running]) -> None:
+    """They are dropped without it."""
+    claiming = group(resourceClaims=[{"name": "c"}])
+    assert "resourceClaims" not in client.create(GROUPS, claiming)["spec"]
+    with_claims = start(features=Features(dra_workload_resource_claims=True)).client()
+    assert wrong(with_claims, GROUPS, claiming) == {
+        "spec.resourceClaims[0]": 'Invalid value: "": must specify one of: '
+        "`resourceClaimName`, `resourceClaimTemplateName`"
+    }
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.timestamps import parse_time
 from kubestow.api.tolerations import tolerates_device
 from kubestow.apiserver.controllers.api import condition_of
+from kubestow.apiserver.controllers.claims import consumers, is_reserved_for
 from kubestow.apiserver.controllers.pods import NODE, Pods
 from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.store.collection import Key
@@ -131,11 +132,7 @@ class DeviceTaintEviction:
     def _consumers(self, claims: Iterable[Record]) -> Iterable[Key]:
         """Return the pods that claims are reserved for."""
         reserved = [one for one in claims if b'"reservedFor":[' in one.body]
-        return dict.fromkeys(
-            (claim.namespace, one.name)
-            for claim in reserved
-            for one in decode(ResourceClaim, claim.body).status.reservedFor
-        )
+        return dict.fromkeys(key for claim in reserved for key in consumers(self._store, claim))
 
     def _affected(self, pods: Iterable[Key]) -> Iterator[Key]:
         """Yield those of the pods whose eviction is due, pending or cancelled, and the rules that cause it."""
@@ -180,9 +177,9 @@ class DeviceTaintEviction:
         for wanted in pod.spec.resourceClaims:
             name = wanted.resourceClaimName or made.get(wanted.name)
             found = self._store.get(_CLAIMS, record.namespace, name) if name else None
-            status = decode(ResourceClaim, found.body).status if found is not None else None
-            if status is None or all(one.uid != record.uid for one in status.reservedFor):
+            if found is None or not is_reserved_for(found.object().get("status", {}), record.object()):
                 continue
+            status = decode(ResourceClaim, found.body).status
             for device in status.allocation.devices.results if status.allocation is not None else ():
                 for rule, taint in self._taints(device, rules):
                     end = _end(device, taint)

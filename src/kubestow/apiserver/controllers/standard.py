@@ -59,7 +59,7 @@ def controllers(pods: Pods, authority: str, wanted: str = "*", features: Feature
         "device-taint-eviction-controller": lambda: DeviceTaintEviction(pods, features),
         "pod-garbage-collector-controller": lambda: PodGarbageCollector(pods),
         "persistentvolume-binder-controller": lambda: Volumes(api),
-        "resourceclaim-controller": lambda: ResourceClaims(api),
+        "resourceclaim-controller": lambda: ResourceClaims(api, for_groups=features.dra_workload_resource_claims),
         "endpointslice-controller": lambda: EndpointSlices(pods),
         "endpoints-controller": lambda: Endpoints(pods),
         "endpointslice-mirroring-controller": lambda: EndpointSliceMirroring(api),

@@ -6,6 +6,7 @@ The status of the pod then lists the devices of each container. Devices of simul
 from collections.abc import Iterator
 
 from kubestow.apiserver.controllers.api import Api, Object
+from kubestow.apiserver.controllers.claims import is_reserved_for
 from kubestow.apiserver.store.records import Record
 
 CLAIMS = "resourceclaims.resource.k8s.io"
@@ -29,7 +30,7 @@ def preparation_error(pod: Object, api: Api) -> str:
         status = claim.get("status", {})
         if "allocation" not in status:
             return f"{where} is not allocated"
-        if all(one["uid"] != metadata["uid"] for one in status.get("reservedFor", ())):
+        if not is_reserved_for(status, pod):
             return f"{where} is not reserved for the pod"
     return ""
 

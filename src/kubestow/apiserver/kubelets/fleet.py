@@ -15,6 +15,7 @@ from functools import partial
 
 from kubestow.api.timestamps import format_micro_time
 from kubestow.apiserver.controllers.api import Object, condition_of
+from kubestow.apiserver.controllers.claims import consumers
 from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE, Pods
 from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.kubelets import admission, claims, lifecycles, resizing, statuses
@@ -182,7 +183,7 @@ class Fleet:
         record = change.record
         if change.type == "DELETED" or b'"reservedFor":[' not in record.body:
             return ()
-        return [(record.namespace, one["name"]) for one in record.object()["status"]["reservedFor"]]
+        return consumers(self._store, record)
 
     def _reconcile_pod(self, key: Key) -> float | None:
         record = self._store.get("pods", *key)

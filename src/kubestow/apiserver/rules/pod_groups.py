@@ -56,6 +56,7 @@ def _drop(spec: Object, before: Object, features: Features) -> None:
     gates = {
         "preemptionPolicy": features.pod_group_preemption_policy,
         "parentCompositePodGroupName": features.composite_pod_group,
+        "resourceClaims": features.dra_workload_resource_claims,
         _NODES: features.composite_pod_group,
     }
     for name, enabled in gates.items():

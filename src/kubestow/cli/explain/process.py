@@ -183,7 +183,11 @@ def _setup(request: Request, served: ServedSettings, *, with_groups: bool) -> tu
         # With pod groups, the gates of pod groups are on, unless the command line sets gates.
         notes += (_GROUPS_OFF,) if served.gates is not None else ()
         features = msgspec.structs.replace(
-            features, generic_workload=True, topology_aware_workload_scheduling=True, composite_pod_group=True
+            features,
+            generic_workload=True,
+            topology_aware_workload_scheduling=True,
+            composite_pod_group=True,
+            dra_workload_resource_claims=True,
         )
     if request.configuration is not None:
         try:
