@@ -102,6 +102,30 @@ def test_devices_with_a_taint_rule_are_not_allocated(simulate: Simulate) -> None
     assert [one.key for one in simulation.pending_pods()] == ["default/p"]
 
 
+def test_the_pods_of_a_group_share_its_devices(simulate: Simulate) -> None:
+    """One claim is created and reserved for the group, which is placed on the node of its device."""
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
+    group: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}}
+    group["spec"] = {"schedulingPolicy": {"gang": {"minCount": 3}}, "resourceClaims": claims}
+    device: dict[str, Any] = {"apiVersion": "resource.k8s.io/v1", "metadata": {"name": "t"}}
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    offered = {"driver": "d.example.com", "nodeName": "node-1", "pool": pool, "devices": [{"name": "d"}]}
+    request = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "t"}}]}}
+    devices = [
+        {**device, "kind": "DeviceClass", "spec": {}},
+        {**device, "kind": "ResourceSlice", "spec": offered},
+        {**device, "kind": "ResourceClaimTemplate", "spec": {"spec": request}},
+    ]
+    members = [pod(f"p{one}", resourceClaims=claims, schedulingGroup={"podGroupName": "g"}) for one in range(3)]
+    gates = features("GenericWorkload", "DRAWorkloadResourceClaims")
+    simulation = simulate(*nodes(2), group, *devices, *members, features=gates)
+    simulation.run_for(60)
+    assert [one.spec.nodeName for one in simulation.scheduled_pods()] == ["node-1"] * 3
+    (claim,) = simulation.objects("ResourceClaim")
+    assert [one["resource"] for one in claim["status"]["reservedFor"]] == ["podgroups"]
+    assert {one["status"]["phase"] for one in simulation.objects("Pod")} == {"Running"}
+
+
 def test_nothing_happens_before_its_latency(simulate: Simulate) -> None:
     """The scheduler receives a pod late, and its binding takes effect late."""
     simulation = simulate(*nodes(1), latencies=Latencies(request=2.0, watch=3.0))
