@@ -37,19 +37,15 @@ from kubestow.scheduler.cycle.group_outcome import (
     refused_outcomes,
     unschedulable_group,
 )
-from kubestow.scheduler.cycle.group_preemption import GroupPreemption
+from kubestow.scheduler.cycle.group_post_filter import GroupPostFilter
 from kubestow.scheduler.cycle.outcome import Failed, Outcome, Placed, SearchedNodes, refusal
 from kubestow.scheduler.cycle.placement_choice import PlacementScoreError, best_placement
 from kubestow.scheduler.cycle.scheduling import SchedulingCycles
 from kubestow.scheduler.extenders.extender import Conversation, PausedConversation, run_until_calls
 from kubestow.scheduler.framework.handle import Nominator
-from kubestow.scheduler.framework.hook import Hook
-from kubestow.scheduler.framework.placements import GroupVictims, PlacedPods, Placement, TriedGroup
+from kubestow.scheduler.framework.placements import PlacedPods, Placement, TriedGroup
 from kubestow.scheduler.framework.profile import Profile
 from kubestow.scheduler.framework.results import Code, PluginError, Rejection, Wait
-
-_PREEMPTION = "pod group preemption: "
-_ONGOING = f"{_PREEMPTION}ongoing preemption on nominated nodes"
 
 
 class Nominations(Nominator, Protocol):
@@ -113,7 +109,8 @@ class _GroupCycle:
         trial = yield from self._find()
         found = NOT_FILTERED
         if trial.status.code is Code.UNSCHEDULABLE and self._by.runs_post_filter:
-            found = yield from self._post_filter(trial)
+            search = GroupPostFilter(self._profile, self._group, self._cluster, self._cycles, self._by.nominations)
+            found = yield from search.run(trial, self._find_and_undo)
         by_leaf = list(trial.by_group(self._group))
         refused = {pod.uid for leaf, of_leaf in by_leaf if not of_leaf.fits for pod in leaf.pods}
         for pod, node in self._hidden:
@@ -146,6 +143,12 @@ class _GroupCycle:
         if trial.fits and not trial.placed:
             # At least one pod must be placed, however many have a node already.
             return replace(trial, status=unschedulable_group())
+        return trial
+
+    def _find_and_undo(self) -> Conversation[Trial]:
+        trial = yield from self._find()
+        if trial.fits:
+            self._undo(trial)
         return trial
 
     def find_within(self, everywhere: Placement) -> Conversation[Trial]:
@@ -387,71 +390,6 @@ class _GroupCycle:
             return answer
         self._cycles.unreserve(self._profile, placed)
         return refusal(answer, placed.searched)
-
-    # PodGroupPostFilter
-
-    def _post_filter(self, trial: Trial) -> Conversation[PostFiltered]:
-        """Run PodGroupPostFilter; the messages of plugins that could not help are joined."""
-        caller = self._profile.caller
-        start = caller.started()
-        messages: list[str] = []
-        result = PostFiltered(Code.UNSCHEDULABLE)
-        for hook in self._profile.pod_group_post_filter:
-            result = yield from self._filter_with(hook, trial)
-            if result.code in (Code.SUCCESS, Code.UNRESOLVABLE):
-                break
-            if result.code is not Code.UNSCHEDULABLE:
-                problem = f'error in "{hook.name}" PodGroupPostFilter plugins: {result.message}'
-                result = replace(result, code=Code.ERROR, message=problem)
-                break
-            if result.message:
-                messages.append(result.message)
-        else:
-            result = replace(result, message=", ".join(messages))
-        caller.record_point("PodGroupPostFilter", result.code, start)
-        return result
-
-    def _filter_with(self, hook: Hook, trial: Trial) -> Conversation[PostFiltered]:
-        states = {
-            pod.uid: outcome.states[hook.name]
-            for leaf, of_leaf in trial.by_group(self._group)
-            for pod, outcome in zip(leaf.pods, of_leaf.outcomes, strict=False)
-            if hook.name in outcome.states
-        }
-        start = self._profile.caller.started()
-        try:
-            answer: GroupVictims | Rejection = self._profile.caller.call(hook, replace(self._group, states=states))
-        except PluginError as error:
-            return PostFiltered(Code.ERROR, str(error.__cause__ or error))
-        if isinstance(answer, Rejection):
-            found = PostFiltered(answer.code, answer.message)
-        elif answer.is_ongoing:
-            nodes = {pod.uid: pod.pod.status.nominatedNodeName for pod in self._group.pods}
-            found = PostFiltered(Code.SUCCESS, _ONGOING, nodes=nodes)
-        else:
-            found = yield from self._preempt(answer)
-        return replace(found, plugin=hook.name, attempted=found.code, seconds=self._profile.caller.started() - start)
-
-    def _preempt(self, answer: GroupVictims) -> Conversation[PostFiltered]:
-        preemption = GroupPreemption(self._profile, self._cluster, self._cycles, self._by.nominations, answer.units)
-        trial, units = yield from preemption.run(self._find_and_undo)
-        if not trial.fits:
-            return PostFiltered(trial.status.code, f"{_PREEMPTION}{trial.status.message}")
-        victims = tuple(pod for unit in units for pod in unit.pods)
-        return PostFiltered(
-            Code.SUCCESS,
-            f"{_PREEMPTION}found a placement for podgroup, preempting {len(victims)} victims",
-            victims,
-            disruptions=sum(unit.in_group for unit in units),
-            budgets_broken=sum(unit.budgets_broken for unit in units),
-            nodes={one.pod.uid: one.node for one in trial.placed},
-        )
-
-    def _find_and_undo(self) -> Conversation[Trial]:
-        trial = yield from self._find()
-        if trial.fits:
-            self._undo(trial)
-        return trial
 
 
 def _after(status: Status, found: PostFiltered) -> Status:
