@@ -23,13 +23,14 @@ from support.integration.process import Process, create_hanging_binding, get_pag
 from support.plugins import platform_plugins
 from support.polling import until
 from support.repository import ROOT
+from support.scenarios.gangs import TREE_GATES
 
 ROLE = ROOT / "deploy/helm/kubestow/files/rules.yaml"
 RULES: list[dict[str, Any]] = yaml.safe_load(ROLE.read_text())
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 GROUP_REFERENCE = "rbac.authorization.k8s.io"
 USER = "kubestow"
-GATES = "GenericWorkload=true"
+GATES = ",".join(f"{gate}=true" for gate in TREE_GATES)
 NOT_USED_HERE = {
     "leasecandidates": "only where the API server coordinates the election",
     "bindings": "the older address of a binding, which servers still check",
