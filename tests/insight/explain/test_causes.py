@@ -3,10 +3,10 @@
 import pytest
 
 from kubestow.insight.explain.causes import Cause, causes_of
-from kubestow.insight.explain.causes.cause import nearest
 from kubestow.insight.explain.changes import changed
 from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.explanation import explained
+from kubestow.insight.explain.names import nearest
 from kubestow.insight.explain.world import World
 from kubestow.insight.explain.would_fit import found_changes
 from kubestow.scheduler.cluster.pods import PodInfo

@@ -52,6 +52,7 @@ class Scenario(NamedTuple):
     """The first cause; empty if the reason of the nodes says it all."""
     change: str
     """The first suggestion; empty if there is none."""
+    setup: Setup = SETUP
 
 
 def db(**options: Any) -> Pod:
@@ -501,7 +502,7 @@ SCENARIOS = {
             device_claim("mine"),
         ],
         claiming("x", "mine"),
-        'resourceclaim "mine" wants 1 of gpu: there are 1 device in 1 pool, 1 of them taken by default/theirs (1)',
+        'resourceclaim "mine" wants 1 of gpu: there is 1 device in 1 pool, 1 taken by default/theirs (1)',
         "resource claim default/theirs freed",
     ),
     "claim has devices elsewhere": Scenario(
@@ -522,6 +523,6 @@ SCENARIOS = {
 
 def run_of(scenario: Scenario) -> DryRun:
     """Return the dry run of a scenario's pod."""
-    world = World(SETUP, scenario.objects, 0.0)
+    world = World(scenario.setup, scenario.objects, 0.0)
     world.add_pending(scenario.pod)
     return DryRun(world, world.remove_for_scheduling(scenario.pod))

@@ -3,7 +3,17 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from kubestow.cli.explain.lines import cause_lines, change_lines, examples, row, sentence, title, to_the_second, wrapped
+from kubestow.cli.explain.lines import (
+    cause_lines,
+    change_lines,
+    examples,
+    nothing_helps,
+    row,
+    sentence,
+    title,
+    to_the_second,
+    wrapped,
+)
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED, GroupDecision
 from kubestow.insight.explain.explanation import GroupExplanation
 
@@ -77,7 +87,7 @@ def _would_fit(explanation: GroupExplanation, most: int | None) -> Iterator[str]
         return
     yield title("Would fit if")
     if not suggestions:
-        yield "  no single change was found that is enough."
+        yield from nothing_helps(explanation.causes, explanation.decision.message)
     for one in suggestions[:most]:
         yield from change_lines(one.side, one.change, f"{one.placed} of its pods would have a node")
     if most is not None and len(suggestions) > most:

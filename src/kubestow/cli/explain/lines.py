@@ -73,6 +73,12 @@ def cause_lines(causes: Sequence[Cause], most: int | None = _CAUSES) -> Iterator
         yield f"  and {len(causes) - most} more; see -o wide"
 
 
+def nothing_helps(causes: Sequence[Cause], reason: str) -> Iterator[str]:
+    """Yield that no change was found, and what stands in the way: the first cause, or the reason of a rejection."""
+    what = causes[0].text if causes else reason.removesuffix(".")
+    yield from wrapped(f"no change is enough, and no two changes at once. In the way: {what}.", "  ")
+
+
 def table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     """Yield rows with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

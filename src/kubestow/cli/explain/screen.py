@@ -1,7 +1,7 @@
 """An explanation as one screen of 80 columns: what happened, why not elsewhere, scores, and what would help."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from kubestow.cli.explain import nodes as explain_nodes
@@ -12,6 +12,7 @@ from kubestow.cli.explain.lines import (
     distinct_short_names,
     format_node_count,
     format_other_count,
+    nothing_helps,
     sentence,
     title,
     to_the_second,
@@ -19,6 +20,7 @@ from kubestow.cli.explain.lines import (
 )
 from kubestow.insight.decisions.schema import SCHEDULED, Decision
 from kubestow.insight.explain.against import Against
+from kubestow.insight.explain.causes import Cause
 from kubestow.insight.explain.explanation import Explanation
 from kubestow.insight.explain.would_fit import Suggestion
 
@@ -26,6 +28,8 @@ _SUGGESTIONS = 6
 _LINES = 24
 """The height of a terminal."""
 _FEWEST_SUGGESTIONS = 2
+_FEWEST_LINES = 7
+"""The lines that suggestions get."""
 _MOVES = 3
 _WHY = {
     "pdbViolations": "the fewest PodDisruptionBudgets violated",
@@ -45,7 +49,8 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
     if node:
         sections.append(list(explain_nodes.one_node(decision, node)))
     if explanation.against is not None:
-        sections.append(list(_against(explanation.against)))
+        sections.append(list(cause_lines(explanation.causes)))
+        sections.append(list(_against(explanation.against, explanation.causes)))
     elif wide and not node:
         sections += [
             list(cause_lines(explanation.causes, None)),
@@ -70,6 +75,12 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
     notes = [line for note in explanation.notes for line in wrapped(f"Note: {note}", "")]
     if explanation.against is None:
         others = [section for section in (*sections, notes) if section]
+        if not wide and not node and decision.outcome != SCHEDULED:
+            # What is left out last: why nodes were rejected, which the first lines summarize.
+            for optional in reversed(sections[2:]):
+                if sum(len(section) + 1 for section in others) > _LINES - _FEWEST_LINES and optional in others:
+                    others.remove(optional)
+                    sections.remove(optional)
         room = _LINES - sum(len(section) + 1 for section in others)
         sections.append(list(_would_fit(explanation, None if wide else room)))
     sections.append(notes)
@@ -212,8 +223,7 @@ def _would_fit(explanation: Explanation, room: int | None) -> Iterator[str]:
 def _together(explanation: Explanation) -> Iterator[str]:
     together = explanation.together
     if together is None:
-        yield "  no change of the pod, of a node or of the cluster is enough, and no combination"
-        yield "  for one node."
+        yield from nothing_helps(explanation.causes, explanation.decision.message)
         return
     yield f"  no single change is enough; all of these are, for node {together.node}:"
     for change in together.changes:
@@ -231,7 +241,7 @@ def _opens(suggestion: Suggestion) -> str:
     return f"{opens}; {alike} only this" if others > 0 else opens
 
 
-def _against(against: Against) -> Iterator[str]:
+def _against(against: Against, causes: Sequence[Cause]) -> Iterator[str]:
     yield title(f"To land on {against.node}")
     if against.rejected is not None:
         rejected = against.rejected
@@ -261,4 +271,4 @@ def _against(against: Against) -> Iterator[str]:
                 f"  - {line}" if not number else f"    {line}" for number, line in enumerate(textwrap.wrap(change, 76))
             )
     elif not against.changes and against.total is None:
-        yield "  nothing was found that would help."
+        yield from nothing_helps(causes, "" if against.rejected is None else ", ".join(against.rejected.reasons))

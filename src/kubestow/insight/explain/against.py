@@ -5,7 +5,7 @@ feasible with a lower score: the difference, by plugin. The changed world is sco
 would be scheduled on the node; if not for certain, a node selector is added.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from kubestow.api.pod import Pod
 from kubestow.api.topology import HOSTNAME_LABEL
 from kubestow.insight.decisions.schema import Rejected
-from kubestow.insight.explain.causes import causes_of
+from kubestow.insight.explain.causes import Cause, causes_of
 from kubestow.insight.explain.changes import POD, Change, changed, combine_changes
 from kubestow.insight.explain.commands import commands_for
 from kubestow.insight.explain.dry_run import DryRun
+from kubestow.insight.explain.names import absent
 from kubestow.insight.explain.together import enough_together
 from kubestow.insight.explain.world import ExplainError, World
 from kubestow.insight.explain.would_fit import Suggestion, found_changes
@@ -55,11 +56,14 @@ class Against(msgspec.Struct, frozen=True, omit_defaults=True):
     """If no single change sends the pod to the node for certain: a combination of changes that does."""
 
 
-def against(run: DryRun, node: str) -> Against:
-    """Return why a pod is not scheduled on a node. Raises ExplainError if the node does not exist."""
+def against(run: DryRun, node: str, causes: Iterable[Cause] | None = None) -> Against:
+    """Return why a pod is not scheduled on a node. Raises ExplainError if the node does not exist.
+
+    `causes`: what stands in the way of the pod, if known.
+    """
     world, pod = run.world, run.pod.pod
     if world.cluster.node(node) is None:
-        raise ExplainError(f"there is no node {node}")
+        raise ExplainError(absent("node", node, world.cluster.nodes.row_of))
     result = run.results().get(node)
     if result is not None and result.total is not None and run.gated is None:
         best = run.results()[run.best[0]]
@@ -72,7 +76,7 @@ def against(run: DryRun, node: str) -> Against:
         changes = tuple(one for one in pinned if one.places_on(node))
         return Against(node, None, result.total, best.total - result.total, by, changes)
     rejected = _pod_rejection(run) if result is None or result.rejected is None else result.rejected
-    single = [one.change for one in found_changes(run, causes_of(run), node)]
+    single = [one.change for one in found_changes(run, causes_of(run) if causes is None else causes, node)]
     several = [] if single else enough_together(world, pod, node)
     if len(several) == 1:
         single, several = several, []

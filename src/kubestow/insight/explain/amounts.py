@@ -1,6 +1,6 @@
 """Changes for requests that no node can meet: a lower request of the pod, or more capacity of the nearest node."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Container, Pod
 from kubestow.api.quantity import NANO_PER_MILLI, NANO_PER_UNIT, format_nano
 from kubestow.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_sidecar, pod_requests, resource_amounts
-from kubestow.insight.explain.changes import NODE, POD, Change
+from kubestow.insight.explain.changes import NODE, POD, Change, smallest
 from kubestow.insight.explain.world import World
 from kubestow.scheduler.cluster.nominated import CompetingNominations
 from kubestow.scheduler.cluster.whatif import what_if
@@ -42,6 +42,16 @@ def lowered(
     """Lower a request to the largest free amount on any of the nodes."""
     most = rounded_down(request.resource, max(left for _, left in free(world, request.resource, nodes, nominated)))
     return [lowered_to(pod, request, most)] if 0 < most < request.amount else []
+
+
+def lowered_stepwise(pod: Pod, request: Request, is_enough: Callable[[Change], bool]) -> Change | None:
+    """Lower a request for devices, of which nodes have no amounts, as little as necessary; None if nothing helps."""
+
+    def lower(less: int) -> Change:
+        return lowered_to(pod, request, request.amount - less)
+
+    less = smallest(0, request.amount, lambda less: is_enough(lower(less)))
+    return lower(less) if less < request.amount else None
 
 
 def lowered_to(pod: Pod, request: Request, amount: int) -> Change:

@@ -9,11 +9,14 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from kubestow.api.natural_order import natural
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import group_key
 from kubestow.insight.explain.world import World
+from kubestow.scheduler.cluster.arrays import IntArray
 from kubestow.scheduler.cluster.listers import key_of
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cycle.evaluation import Evaluation
@@ -122,10 +125,13 @@ def _joined_group(world: World, pod: Pod | None) -> str:
     return "" if pod.metadata.uid in members.pending or pod.metadata.uid in members.scheduled else key
 
 
-def evaluate(world: World, pod: Pod) -> Evaluation | None:
-    """Evaluate a pod on all nodes. None if no node can be evaluated: a plugin rejects the pod as a whole or fails."""
+def evaluate(world: World, pod: Pod, rows: IntArray | None = None) -> Evaluation | None:
+    """Evaluate a pod on all nodes, or on some rows.
+
+    None if no node can be evaluated: a plugin rejects the pod as a whole or fails.
+    """
     profile = world.profile_of(pod)
-    evaluation = Evaluation(profile, world.cluster, world.nominator, PodInfo(pod))
+    evaluation = Evaluation(profile, world.cluster, world.nominator, PodInfo(pod), rows)
     try:
         if QueueRules(profile).pre_enqueue(pod, None) is not None or not evaluation.pre_filter():
             return None
@@ -142,6 +148,12 @@ def feasible_nodes(world: World, pod: Pod) -> list[str]:
         return []
     names = world.cluster.nodes.names
     return sorted((names[row] for row in evaluation.verdicts.feasible().tolist()), key=natural)
+
+
+def is_feasible_on(world: World, pod: Pod, node: str) -> bool:
+    """Return whether a node is feasible for a pod."""
+    evaluation = evaluate(world, pod, np.array([world.cluster.nodes.row_of[node]]))
+    return evaluation is not None and evaluation.verdicts is not None and bool(len(evaluation.verdicts.feasible()))
 
 
 def feasible_after(world: World, pod: Pod, change: Change) -> list[str]:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubestow.api.claims import BIND_COMPLETED
-from kubestow.api.devices import ResourceClaim
+from kubestow.api.devices import DeviceTaintRule, ResourceClaim
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import PodGroup
@@ -201,6 +201,12 @@ def _of_object(world: World, new: Any) -> Iterator[str]:
         yield _created_again("storageclass", name, "", patch_between(_tree(old), _tree(new)))
     elif isinstance(new, ResourceClaim):
         yield from _of_resource_claim(old, new)
+    elif isinstance(new, PodGroup) and old is None:
+        head = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup"}
+        policy: Tree = {"schedulingPolicy": {"basic": {}}}
+        yield _created({**head, "metadata": {"name": name, "namespace": namespace}, "spec": policy})
+    elif isinstance(new, DeviceTaintRule):
+        yield shlex.join(["kubectl", "delete", "devicetaintrule", name])
     elif isinstance(new, PodGroup):
         yield _patched("podgroup", name, namespace, patch_between(_tree(old), _tree(new)), "--type", "merge")
     else:

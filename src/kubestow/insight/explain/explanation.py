@@ -6,7 +6,10 @@ from typing import Any, NamedTuple, Self
 import msgspec
 from msgspec.structs import replace
 
-from kubestow.insight.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE, Decision, GroupDecision, Queue
+from kubestow.api.pod import Pod
+from kubestow.api.priority import pod_priority
+from kubestow.api.timestamps import format_time
+from kubestow.insight.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE, VERSION, Decision, GroupDecision, Queue
 from kubestow.insight.explain.against import Against, against
 from kubestow.insight.explain.causes import Cause, causes_of
 from kubestow.insight.explain.changes import combine_changes
@@ -14,9 +17,10 @@ from kubestow.insight.explain.commands import commands_for
 from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.group_run import GroupRun
 from kubestow.insight.explain.group_would_fit import GroupSuggestion, group_would_fit_if
+from kubestow.insight.explain.obstacles import scheduler_changes
 from kubestow.insight.explain.together import nearest_together
-from kubestow.insight.explain.world import ExplainError
-from kubestow.insight.explain.would_fit import Suggestion, found_changes
+from kubestow.insight.explain.world import ExplainError, NoProfileError, World
+from kubestow.insight.explain.would_fit import Found, Suggestion, found_changes
 from kubestow.scheduler.cluster.pods import PodInfo
 
 
@@ -137,16 +141,37 @@ def explain_group_run(run: GroupRun, against: str = "", notes: tuple[str, ...] =
     return GroupExplanation(decision, "dry run", would_fit, notes, run.only, is_stuck, causes)
 
 
+def explain_without_profile(world: World, pod: Pod, error: NoProfileError, notes: tuple[str, ...] = ()) -> Explanation:
+    """Explain a pod whose scheduler has no profile, but one with a similar name. Raises the error if there is none."""
+    runs = [(one, DryRun(world, PodInfo(one.pod))) for one in scheduler_changes(pod, error.similar) if one.pod]
+    if not runs:
+        raise error
+    found = tuple(Found(change, run.feasible).suggestion(world, pod) for change, run in runs if run.fits)
+    message, priority = str(error).partition(": ")[2], pod_priority(pod)
+    decision = Decision(
+        version=VERSION,
+        pod=pod.key,
+        outcome=UNSCHEDULABLE,
+        chosen=None,
+        message=message,
+        nodes={},
+        uid=pod.metadata.uid,
+        time=format_time(world.now),
+        priority=priority,
+    )
+    return Explanation(decision, "dry run", found, None, notes, causes=(Cause("", message, tuple(error.similar)),))
+
+
 def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Explanation:
     """Explain a dry run with the changes that would help, or send the pod to `node`. Raises ExplainError."""
     decision = run.decision()
     notes += run.world.notes_on_writes()
+    causes = tuple(causes_of(run))
     if decision.outcome == ERROR and not decision.nodes:
         # No node was evaluated, so changes cannot be compared.
-        return Explanation(decision, "dry run", notes=notes, causes=tuple(causes_of(run)))
+        return Explanation(decision, "dry run", notes=notes, causes=causes)
     if node:
-        return Explanation(decision, "dry run", against=against(run, node), notes=notes)
-    causes = tuple(causes_of(run))
+        return Explanation(decision, "dry run", against=against(run, node, causes), notes=notes, causes=causes)
     found = () if decision.chosen else found_changes(run, causes)
     is_stuck = decision.outcome == UNSCHEDULABLE and decision.nodeCount > 0 and not found
     together = None

@@ -360,6 +360,11 @@ def _ports(pod: Pod) -> Iterator[Obstacle]:
                     yield Obstacle(pod_change(pod, text, 0.5, **{field: several}))
 
 
+def scheduler_changes(pod: Pod, names: Iterable[str]) -> list[Change]:
+    """Return changes of the pod to other schedulers."""
+    return [pod_change(pod, f"schedulerName changed to {name}", 0.05, schedulerName=name) for name in names]
+
+
 def gates(pod: Pod) -> Iterator[Change]:
     """Remove each scheduling gate."""
     for gate in pod.spec.schedulingGates:

@@ -24,12 +24,14 @@ from kubestow.api.priority import pod_priority
 from kubestow.api.timestamps import format_time, parse_time
 from kubestow.insight.decisions.schema import VERSION
 from kubestow.insight.explain.causes import Cause, causes_of
-from kubestow.insight.explain.causes.cause import did_you_mean, nearest
-from kubestow.insight.explain.changes import NODE, POD, Change, changed, evaluate, feasible_after
+from kubestow.insight.explain.changes import NODE, POD, Change, changed, combine_changes, evaluate, feasible_after
 from kubestow.insight.explain.cluster_changes import node_kinds, node_like
 from kubestow.insight.explain.commands import commands_for
 from kubestow.insight.explain.dry_run import DryRun
+from kubestow.insight.explain.names import did_you_mean, nearest
+from kubestow.insight.explain.obstacles import scheduler_changes
 from kubestow.insight.explain.owners import Owner
+from kubestow.insight.explain.together import nearest_together
 from kubestow.insight.explain.world import ExplainError, NoProfileError, World
 from kubestow.insight.explain.would_fit import found_changes
 from kubestow.scheduler.cluster.arrays import IntArray
@@ -125,8 +127,10 @@ class PendingOverview(msgspec.Struct, frozen=True, omit_defaults=True):
 class _Spec:
     """Pods with equal specs, and the evaluation of one of them."""
 
-    def __init__(self, run: DryRun | None, plugin: str, text: str) -> None:
+    def __init__(self, run: DryRun | None, plugin: str, text: str, more: Sequence[Change] = ()) -> None:
+        """`more`: changes that may help if there is no run."""
         self.run = run
+        self._more = more
         self.plugin = plugin
         self.text = text
         self.is_examined = False
@@ -139,13 +143,14 @@ class _Spec:
 
     @lazy
     def changes(self) -> list[Change]:
-        """Changes that help one of the pods, the smallest first: those of its causes, or else of a complete search."""
+        """Changes that help one of the pods, the smallest first: of its causes, else single, else several."""
         run = self.run
         if run is None or run.fits:
-            return []
+            return [*self._more]
         quick = (change for cause in self.causes for change in cause.changes if change.size < _CLEAR)
         found = [change for change in quick if feasible_after(run.world, run.pod.pod, change)]
-        return found or [one.change for one in found_changes(run, self.causes)]
+        found = found or [one.change for one in found_changes(run, self.causes)]
+        return found or [combine_changes(some) for _, some in [nearest_together(run)] if some]
 
 
 class _Group:
@@ -235,8 +240,7 @@ def _evaluated(world: World, pod: Pod) -> _Spec:
     try:
         run = DryRun(world, info, only_filters=True)
     except NoProfileError as error:
-        similar = nearest(pod.spec.schedulerName, world.profiles)
-        return _Spec(None, "", f"{str(error).partition(': ')[2]}{did_you_mean(similar)}")
+        return _Spec(None, "", str(error).partition(": ")[2], scheduler_changes(pod, error.similar))
     finally:
         world.add_pending(pod)
     if run.gated is not None:

@@ -1,14 +1,15 @@
 """Finds a combination of changes that makes a node feasible if no single change does.
 
 All possible changes for the node are applied, and then undone again, the largest first, as long as the rest suffices.
-If all changes do not suffice, all changes without labels may. Other objects are only changed if changes of pod and node
-do not suffice: claims freed, volumes moved, and pods of lower priority removed.
+If all changes do not suffice, all without labels may. What the pod names and does not exist is corrected first.
+Other objects are only changed if that does not suffice: claims freed, volumes moved, pods of lower priority removed.
+Changes may hinder each other, so that all of them do not suffice; then every two of them are tried.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, combinations, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,8 @@ from kubestow.api.node import Node
 from kubestow.api.node_selector import compile_node_selector
 from kubestow.api.pod import Pod
 from kubestow.insight.explain import amounts
-from kubestow.insight.explain.causes import causes_of
-from kubestow.insight.explain.changes import Change, changed, feasible_after, feasible_nodes, until_time_limit
+from kubestow.insight.explain.causes import Cause, causes_of
+from kubestow.insight.explain.changes import Change, changed, is_feasible_on, until_time_limit
 from kubestow.insight.explain.cluster_changes import claims_freed, devices_freed, victims_removed, volumes_moved
 from kubestow.insight.explain.domain_blockers import blockers_removed
 from kubestow.insight.explain.dry_run import DryRun
@@ -30,6 +31,8 @@ from kubestow.scheduler.cluster.pods import PodInfo
 
 _MOST_CLAIMS = 10
 _MOST_ALIKE = 2
+_MOST_CORRECTIONS = 6
+_LARGEST_CORRECTION = 0.5
 IsEnough = Callable[[Sequence[str]], bool]
 """Returns whether the node is feasible after some steps."""
 
@@ -41,14 +44,17 @@ class _Applied(NamedTuple):
     pod: Pod
 
 
-def enough_together(world: World, pod: Pod, node: str) -> list[Change]:
+def enough_together(world: World, pod: Pod, node: str, corrections: Sequence[str] | None = None) -> list[Change]:
     """Return a minimal list of changes that make a node feasible if they are applied in this order.
 
-    The list is empty if all possible changes do not suffice.
+    The list is empty if neither all possible changes nor two of them suffice. `corrections`: the texts of changes to
+    try first; None: those that `corrections_of` returns.
     """
+    first = corrections_of(world, pod) if corrections is None else corrections
     steps = sorted(_steps(world, pod, node), key=lambda change: change.size)
     # A label may move the node into a domain that excludes the pod.
     ways = [[change.text for change in some] for some in (steps, [one for one in steps if not _labels(world, one)])]
+    ways = [*([*first, *way] for way in ways), *(ways if first else ())]
     around = list(dict.fromkeys(change.text for change in chain(_missing(world, pod), _around(world, pod, node))))
     for texts in (*ways, *([*way, *around] for way in ways)):
         if _is_enough(world, pod, node, None, texts):
@@ -58,7 +64,49 @@ def enough_together(world: World, pod: Pod, node: str) -> list[Change]:
             everything = [*texts, removal.text]
             if _is_enough(world, pod, node, removal, everything):
                 return _least(world, pod, node, removal, everything)
+    every = list(dict.fromkeys([*ways[0], *around]))
+    for two in combinations(every, 2):
+        if _is_enough(world, pod, node, None, two):
+            return _least(world, pod, node, None, list(two))
     return []
+
+
+def corrections_of(world: World, pod: Pod) -> list[str]:
+    """Return the texts of changes that remove one cause after the other; of those of a cause, the most effective."""
+    texts: list[str] = []
+    with ExitStack() as stack:
+        run = _filtered(world, pod)
+        causes = causes_of(run)
+        while len(texts) < _MOST_CORRECTIONS:
+            known = _severity(run, causes)
+            found: list[tuple[tuple[bool, int], int, Change]] = []
+            for cause in causes:
+                for change in (one for one in cause.changes if one.size <= _LARGEST_CORRECTION):
+                    with changed(world, change):
+                        after = _filtered(world, pod if change.pod is None else change.pod)
+                        left = causes_of(after)
+                    if all(one.text != cause.text for one in left) and _severity(after, left) <= known:
+                        found.append((_severity(after, left), len(found), change))
+                if found:
+                    break
+            if not found:
+                break
+            step = min(found)[2]
+            stack.enter_context(changed(world, step))
+            pod = pod if step.pod is None else step.pod
+            texts.append(step.text)
+            run = _filtered(world, pod)
+            causes = causes_of(run)
+    return texts
+
+
+def _filtered(world: World, pod: Pod) -> DryRun:
+    return DryRun(world, PodInfo(pod), only_filters=True)
+
+
+def _severity(run: DryRun, causes: Sequence[Cause]) -> tuple[bool, int]:
+    """Return whether the pod is rejected as a whole, and the number of causes."""
+    return run.gated is not None or run.evaluation.rejected is not None, len(causes)
 
 
 def nearest_together(run: DryRun) -> tuple[str, list[Change]]:
@@ -73,8 +121,9 @@ def nearest_together(run: DryRun) -> tuple[str, list[Change]]:
     alike = alike or [np.flatnonzero(world.cluster.nodes.live[: world.cluster.nodes.size])]
     tried = [names[row] for rows in alike for row in rows[:_MOST_ALIKE].tolist()]
     best: tuple[str, list[Change]] = ("", [])
+    corrections = corrections_of(world, pod)
     for node in until_time_limit(tried):
-        found = enough_together(world, pod, node)
+        found = enough_together(world, pod, node, corrections)
         if found and (not best[1] or _weight(found) < _weight(best[1])):
             best = node, found
     return best
@@ -96,14 +145,16 @@ def _removals(world: World, pod: Pod, node: str, texts: Sequence[str]) -> list[C
     with _applied(world, pod, node, texts) as applied:
 
         def on_node(change: Change) -> list[str]:
-            return [name for name in feasible_after(world, applied.pod, change) if name == node]
+            with changed(world, change):
+                its = applied.pod if change.pod is None else change.pod
+                return [node] if is_feasible_on(world, its, node) else []
 
         return [*victims_removed(world, applied.pod, node), *blockers_removed(world, applied.pod, node, on_node)]
 
 
 def _is_enough(world: World, pod: Pod, node: str, removal: Change | None, texts: Sequence[str]) -> bool:
     with _applied(world, pod, node, texts, removal) as applied:
-        return node in feasible_nodes(world, applied.pod)
+        return is_feasible_on(world, applied.pod, node)
 
 
 def _least(world: World, pod: Pod, node: str, removal: Change | None, texts: list[str]) -> list[Change]:
@@ -179,9 +230,7 @@ def _around(world: World, pod: Pod, node: str) -> Iterator[Change]:
 
 def _missing(world: World, pod: Pod) -> Iterator[Change]:
     """Yield the changes that replace or create what the pod names and does not exist."""
-    yield from (
-        change for cause in causes_of(DryRun(world, PodInfo(pod), only_filters=True)) for change in cause.changes
-    )
+    yield from (change for cause in causes_of(_filtered(world, pod)) for change in cause.changes)
 
 
 def _is_for(claim: ResourceClaim, node: Node) -> bool:

@@ -1,6 +1,6 @@
 """A cluster for dry runs: objects, the profiles of a configuration, and a stopped clock."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import json
@@ -16,6 +16,7 @@ from kubestow.api.pod_groups import group_key
 from kubestow.api.priority import pod_is_terminal
 from kubestow.api.workloads import PriorityClass
 from kubestow.config import Features, SchedulerConfiguration
+from kubestow.insight.explain.names import did_you_mean, nearest
 from kubestow.scheduler.cluster.listers import key_of
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
@@ -44,6 +45,11 @@ class ExplainError(Exception):
 
 class NoProfileError(ExplainError):
     """The configuration has no profile for a pod."""
+
+    def __init__(self, message: str, similar: Sequence[str]) -> None:
+        """`similar`: the nearest names of profiles."""
+        super().__init__(message)
+        self.similar = similar
 
 
 class Setup(NamedTuple):
@@ -160,8 +166,9 @@ class World:
         found = self.profiles.get(name)
         if found is None:
             known = ", ".join(sorted(self.profiles))
-            message = f"no profile has schedulerName {name}; the configuration has {known}"
-            raise NoProfileError(f"pod {pod.key}: {message}")
+            similar = nearest(name, self.profiles)
+            message = f"no profile has schedulerName {name}; the configuration has {known}{did_you_mean(similar)}"
+            raise NoProfileError(f"pod {pod.key}: {message}", similar)
         return found
 
     def pod(self, namespace: str, name: str) -> Pod | None:
@@ -176,6 +183,12 @@ class World:
         yield from self.pending.values()
         yield from (pod.pod for _, pod in self.cluster.placed_pods())
         yield from self._finished.values()
+
+    @property
+    def namespaces(self) -> set[str]:
+        """The names of the namespaces that exist, or have a pod."""
+        known = {one.metadata.name for one in self.cluster.listers.namespaces}
+        return known | {pod.metadata.namespace for pod in self.pods()}
 
     def remove_for_scheduling(self, pod: Pod) -> PodInfo:
         """Remove a pod and its nomination from the world; return it as a pod to schedule."""

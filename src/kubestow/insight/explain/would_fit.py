@@ -207,6 +207,9 @@ class Search:
             evaluation = evaluate(self._world, without.pod)
             nominated = None if evaluation is None else evaluation.nominated
             lowered = amounts.lowered(self._world, self._pod, request, nodes, nominated)
+            if request.resource in self._world.cluster.devices.classes:
+                fewer = amounts.lowered_stepwise(self._pod, request, lambda one: bool(self._feasible_after(one)))
+                lowered = [] if fewer is None else [fewer]
             yield from list(self._first(_uncounted(lowered))) or [Found(without, nodes)]
             yield from self._first(amounts.raised(self._world, request, nodes, nominated))
 

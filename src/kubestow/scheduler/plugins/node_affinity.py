@@ -46,6 +46,8 @@ class NodeAffinity:
         added = args.addedAffinity or NodeAffinitySpec()
         required = added.requiredDuringSchedulingIgnoredDuringExecution
         preferred = added.preferredDuringSchedulingIgnoredDuringExecution
+        self.enforced = required
+        """What the profile requires of nodes for all its pods."""
         self._added = None
         if required is not None:
             path = "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"

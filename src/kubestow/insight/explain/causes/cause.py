@@ -1,10 +1,7 @@
-"""A cause, what causes are derived from, and the nearest names for one that does not exist."""
+"""A cause, and what causes are derived from."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher, get_close_matches
-from heapq import nlargest
-from os.path import commonprefix
 from typing import NamedTuple
 
 import numpy as np
@@ -20,13 +17,6 @@ from kubestow.scheduler.cluster.arrays import IntArray
 NEAR = 0.05
 """The size of a change that replaces a misspelt name."""
 _SHOWN = 5
-_MOST_SIMILAR = 3
-_SIMILARITY = 0.7
-"""The least similarity of a name, as a ratio."""
-_COMPARED = 200
-"""Maximum number of names that are compared letter by letter."""
-_NEARLY = 0.1
-"""How much less similar than the nearest name others may be."""
 _DOMAINS = {HOSTNAME_LABEL: "node", ZONE_LABEL: "zone", REGION_LABEL: "region"}
 
 
@@ -55,7 +45,9 @@ class Scene:
         self.listers = run.world.cluster.listers
         self.table = run.world.cluster.nodes
         self.rows: IntArray = np.flatnonzero(self.table.live[: self.table.size])
-        self.rejecting = run.evaluation.rejecting_plugins | ({run.gated.plugin} if run.gated is not None else set())
+        verdicts = run.evaluation.verdicts
+        several = run.gated, None if verdicts is None else verdicts.failed
+        self.rejecting = run.evaluation.rejecting_plugins | {one.plugin for one in several if one is not None}
 
     def values(self, key: str) -> Counter[str]:
         """Return the values of a node label with the number of nodes, the most frequent first."""
@@ -81,35 +73,6 @@ class Scene:
         for rejection, positions in verdicts.kinds():
             found[rejection.message] += len(rows.intersection(verdicts.rows[positions].tolist()))
         return max(found, key=lambda reason: found[reason], default="") if found.total() else ""
-
-
-def nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the existing names that differ in case only; else those most similar to one that does not exist."""
-    names = {other: other.casefold() for other in known if other and other != name}
-    same = [other for other, folded in names.items() if folded == name.casefold()]
-    if same:
-        return tuple(same)
-    wanted, candidates = name.casefold(), sorted(set(names.values()))
-    if len(candidates) > _COMPARED:
-        candidates = nlargest(_COMPARED, candidates, key=lambda other: _shared_ends(other, wanted))
-    close = get_close_matches(wanted, candidates, _MOST_SIMILAR, _SIMILARITY)
-    ratios = {folded: SequenceMatcher(None, folded, wanted).ratio() for folded in close}
-    best = max(ratios.values(), default=0.0)
-    ranked = sorted(
-        (folded for folded in close if ratios[folded] >= best - _NEARLY), key=lambda one: (-ratios[one], one)
-    )
-    return tuple(other for folded in ranked for other, its in names.items() if its == folded)[:_MOST_SIMILAR]
-
-
-def _shared_ends(one: str, other: str) -> int:
-    """Return the length of the common beginning and end, which a spelling mistake leaves."""
-    pairs = (one, other), (one[::-1], other[::-1])
-    return sum(len(commonprefix(pair)) for pair in pairs)  # noqa: RUF071 these are names, not paths
-
-
-def did_you_mean(similar: Sequence[str]) -> str:
-    """Return the question about similar names, or an empty string."""
-    return f"; did you mean {' or '.join(similar)}?" if similar else ""
 
 
 def existing(names: Iterable[str]) -> str:

@@ -39,19 +39,10 @@ from kubestow.api.storage import (
     VolumeSpec,
     VolumeStatus,
 )
-from kubestow.insight.explain.causes.cause import (
-    NEAR,
-    Cause,
-    Scene,
-    counted,
-    did_you_mean,
-    existing,
-    listed,
-    names_in,
-    nearest,
-)
+from kubestow.insight.explain.causes.cause import NEAR, Cause, Scene, counted, existing, listed, names_in
 from kubestow.insight.explain.causes.neighbours import pods_removed
 from kubestow.insight.explain.changes import CLUSTER, NODE, Change
+from kubestow.insight.explain.names import did_you_mean, nearest
 from kubestow.insight.explain.obstacles import pod_change
 from kubestow.scheduler.cluster.listers import key_of
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -78,6 +69,10 @@ def claim_causes(scene: Scene) -> Iterator[Cause]:
         name = claim_name_of(scene.pod, volume)
         if name:
             yield from _of_claim(scene, volume, name)
+        elif name is not None:
+            known = names_in(listers.claims, scene.pod.metadata.namespace)
+            changes = tuple(_renamed(scene, volume, "", one) for one in known[:_MOST_CLASSES])
+            yield Cause(_BINDING, f"volume {volume.name} names no claim{existing(known)}", (), changes)
     if _LIMITS in scene.rejecting:
         yield from _limits(scene)
     if "VolumeRestrictions" in scene.rejecting:
@@ -146,7 +141,8 @@ def _renamed(scene: Scene, volume: Volume, name: str, near: str) -> Change:
         )
 
     volumes = tuple(map(renamed, scene.pod.spec.volumes))
-    return pod_change(scene.pod, f"volume {volume.name}: claim {name} changed to {near}", NEAR, volumes=volumes)
+    how = f"{name} changed" if name else "set"
+    return pod_change(scene.pod, f"volume {volume.name}: claim {how} to {near}", NEAR, volumes=volumes)
 
 
 def _created(scene: Scene, claim: PersistentVolumeClaim) -> Iterator[Change]:
@@ -226,6 +222,8 @@ def _recreated(scene: Scene, claim: PersistentVolumeClaim) -> Iterator[Change]:
     text = f"claim {key_of(claim)} deleted and created again"
     for one in dict.fromkeys([name or None, *_provisioning(scene)]):
         yield _with_class(scene, claim, one, text, _RECREATED)
+    for change in _volume_made(replace(claim, spec=replace(claim.spec, volumeName=""))):
+        yield change._replace(text=f"{text}, and a volume for it: {_needs(claim)}")
 
 
 # Claims without a volume
@@ -247,7 +245,8 @@ def _unbound(scene: Scene, claim: PersistentVolumeClaim) -> Iterator[Cause]:
         changes = (*_reclassed(scene, claim, similar or known, NEAR if similar else 0.2), *_volume_made(claim))
         yield Cause(_BINDING, text + did_you_mean(similar), similar, changes)
     elif found.volumeBindingMode is None:
-        yield Cause(_BINDING, f'{what}: storageclass "{name}" has no volumeBindingMode')
+        changes = (*_reclassed(scene, claim, _provisioning(scene)), *_volume_made(claim))
+        yield Cause(_BINDING, f'{what}: storageclass "{name}" has no volumeBindingMode', (), changes)
     elif found.volumeBindingMode != WAIT_FOR_FIRST_CONSUMER or claim.spec.volumeName:
         yield _not_bound_yet(scene, claim, found, what)
     elif {_BINDING, _LIMITS} & scene.rejecting:

@@ -7,23 +7,16 @@ from msgspec.structs import replace
 
 from kubestow.api.devices import DeviceRequest, ResourceClaim
 from kubestow.api.meta import ObjectMeta, OwnerReference, controller_of
-from kubestow.api.pod import PodResourceClaim, PodResourceClaimStatus
-from kubestow.insight.explain.causes.cause import (
-    NEAR,
-    Cause,
-    Scene,
-    counted,
-    did_you_mean,
-    existing,
-    listed,
-    names_in,
-    nearest,
-)
-from kubestow.insight.explain.changes import CLUSTER, Change
+from kubestow.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
+from kubestow.insight.explain.causes.cause import NEAR, Cause, Scene, counted, existing, listed, names_in
+from kubestow.insight.explain.causes.looser_claims import alone, looser_claims
+from kubestow.insight.explain.changes import CLUSTER, Change, feasible_nodes
+from kubestow.insight.explain.names import did_you_mean, nearest
 from kubestow.insight.explain.obstacles import pod_change
 from kubestow.scheduler.cluster.listers import key_of
 
 _PLUGIN = "DynamicResources"
+_MOST_NAMES = 3
 
 
 def device_causes(scene: Scene) -> Iterator[Cause]:
@@ -31,11 +24,18 @@ def device_causes(scene: Scene) -> Iterator[Cause]:
     listers, pod = scene.listers, scene.pod
     if _PLUGIN not in scene.rejecting or listers.resource_claims.unreadable or listers.device_classes.unreadable:
         return
+    for left in listers.resource_claims.group(pod.metadata.uid):
+        if left.status.allocation is not None:
+            freed = replace(left, metadata=replace(left.metadata, ownerReferences=()), status=type(left.status)())
+            text = f'resourceclaim "{left.metadata.name}" is left from an earlier attempt: delete it'
+            yield Cause(_PLUGIN, text, (), (_claim_made(freed, "deleted")._replace(size=0.1),))
     made = {one.name: one.resourceClaimName for one in pod.status.resourceClaimStatuses}
     for wanted in pod.spec.resourceClaims:
         name = wanted.resourceClaimName or made.get(wanted.name)
         claim = listers.resource_claims.get(f"{pod.metadata.namespace}/{name}") if name else None
-        if not name and wanted.name not in made:
+        if not name and not wanted.resourceClaimTemplateName:
+            yield _unnamed(scene, wanted)
+        elif not name and wanted.name not in made:
             yield from _not_created(scene, wanted)
         elif name and claim is None:
             yield from _missing(scene, wanted, name)
@@ -47,14 +47,21 @@ def device_causes(scene: Scene) -> Iterator[Cause]:
             )
             yield Cause(_PLUGIN, text, (), (again,))
         elif claim is not None and not wanted.resourceClaimName and not _is_of(scene, claim):
-            yield Cause(_PLUGIN, f'resourceclaim "{name}" was not created for this pod: delete it')
+            metadata = replace(claim.metadata, ownerReferences=(_owner(pod),))
+            how = "deleted, so that it is created for the pod"
+            again = _claim_made(replace(claim, metadata=metadata, status=type(claim.status)()), how)
+            yield Cause(_PLUGIN, f'resourceclaim "{name}" was not created for this pod: delete it', (), (again,))
         elif claim is not None:
-            yield from _of_claim(scene, claim)
+            yield from _of_claim(scene, claim, wanted)
 
 
 def _is_of(scene: Scene, claim: ResourceClaim) -> bool:
     owner = controller_of(claim.metadata)
     return owner is not None and owner.uid == scene.pod.metadata.uid
+
+
+def _owner(pod: Pod) -> OwnerReference:
+    return OwnerReference("v1", "Pod", pod.metadata.name, pod.metadata.uid, True)
 
 
 def _not_created(scene: Scene, wanted: PodResourceClaim) -> Iterator[Cause]:
@@ -68,10 +75,8 @@ def _not_created(scene: Scene, wanted: PodResourceClaim) -> Iterator[Cause]:
     for one in (name,) if template is not None else similar:
         spec = templates[f"{namespace}/{one}"].spec.spec
         pod = scene.pod
-        owner = OwnerReference("v1", "Pod", pod.metadata.name, pod.metadata.uid, True)
-        claim = ResourceClaim(
-            ObjectMeta(f"{pod.metadata.name}-{wanted.name}", namespace, ownerReferences=(owner,)), spec
-        )
+        meta = ObjectMeta(f"{pod.metadata.name}-{wanted.name}", namespace, ownerReferences=(_owner(pod),))
+        claim = ResourceClaim(meta, spec)
         status = (*pod.status.resourceClaimStatuses, PodResourceClaimStatus(wanted.name, claim.metadata.name))
         named = replace(wanted, resourceClaimTemplateName=one)
         claims = tuple(named if its is wanted else its for its in pod.spec.resourceClaims)
@@ -88,15 +93,23 @@ def _not_created(scene: Scene, wanted: PodResourceClaim) -> Iterator[Cause]:
     yield Cause(_PLUGIN, text + did_you_mean(similar), similar, tuple(changes))
 
 
+def _unnamed(scene: Scene, wanted: PodResourceClaim) -> Cause:
+    known = names_in(scene.listers.resource_claims, scene.pod.metadata.namespace)
+    text = f"claim {wanted.name} of the pod names neither a resourceclaim nor a template{existing(known)}"
+    return Cause(_PLUGIN, text, (), tuple(_named(scene, wanted, "set", one) for one in known[:_MOST_NAMES]))
+
+
+def _named(scene: Scene, wanted: PodResourceClaim, how: str, name: str) -> Change:
+    named = replace(wanted, resourceClaimName=name)
+    claims = tuple(named if its is wanted else its for its in scene.pod.spec.resourceClaims)
+    return pod_change(scene.pod, f"claim {wanted.name}: resourceclaim {how} to {name}", NEAR, resourceClaims=claims)
+
+
 def _missing(scene: Scene, wanted: PodResourceClaim, name: str) -> Iterator[Cause]:
     namespace = scene.pod.metadata.namespace
     known = names_in(scene.listers.resource_claims, namespace)
-    similar, changes = nearest(name, known), []
-    for one in similar:
-        named = replace(wanted, resourceClaimName=one)
-        claims = tuple(named if its is wanted else its for its in scene.pod.spec.resourceClaims)
-        text = f"claim {wanted.name}: resourceclaim {name} changed to {one}"
-        changes.append(pod_change(scene.pod, text, NEAR, resourceClaims=claims))
+    similar = nearest(name, known)
+    changes = [_named(scene, wanted, f"{name} changed", one) for one in similar]
     text = f'resourceclaim "{name}" not found in namespace {namespace}: create it{existing(known)}'
     yield Cause(_PLUGIN, text + did_you_mean(similar), similar, tuple(changes))
 
@@ -105,7 +118,7 @@ def _claim_made(claim: ResourceClaim, how: str) -> Change:
     return Change(CLUSTER, f"resource claim {key_of(claim)} {how}", 0.3, objects=(claim,))
 
 
-def _of_claim(scene: Scene, claim: ResourceClaim) -> Iterator[Cause]:
+def _of_claim(scene: Scene, claim: ResourceClaim, wanted: PodResourceClaim) -> Iterator[Cause]:
     if claim.status.allocation is not None:
         found = claim.status.allocation.devices.results
         devices = listed([f"{one.pool}/{one.device}" for one in found])
@@ -115,8 +128,7 @@ def _of_claim(scene: Scene, claim: ResourceClaim) -> Iterator[Cause]:
         yield Cause(_PLUGIN, f'resourceclaim "{claim.metadata.name}" has {devices}{users}: other nodes cannot use it')
         return
     classes = [one.metadata.name for one in scene.listers.device_classes]
-    wanted = _classes(claim)
-    lacking = [name for name in wanted if name not in classes]
+    lacking = [name for name in _classes(claim) if name not in classes]
     for name in lacking:
         similar = nearest(name, classes)
         changes = []
@@ -126,7 +138,7 @@ def _of_claim(scene: Scene, claim: ResourceClaim) -> Iterator[Cause]:
         text = f'device class "{name}" of resourceclaim "{claim.metadata.name}" does not exist{existing(classes)}'
         yield Cause(_PLUGIN, text + did_you_mean(similar), similar, tuple(changes))
     if not lacking:
-        yield from _no_devices(scene, claim, wanted)
+        yield _no_devices(scene, claim, alone(scene.pod, wanted))
 
 
 def _classes(claim: ResourceClaim) -> Counter[str]:
@@ -154,17 +166,43 @@ def _with_class(claim: ResourceClaim, name: str, other: str) -> ResourceClaim:
     return replace(claim, spec=replace(claim.spec, devices=replace(devices, requests=requests)))
 
 
-def _no_devices(scene: Scene, claim: ResourceClaim, wanted: Counter[str]) -> Iterator[Cause]:
+def _no_devices(scene: Scene, claim: ResourceClaim, pod: Pod) -> Cause:
+    """Return why a claim has no devices; `pod` has nothing but the claim."""
+    wants = ", ".join(f"{count or 'all'} of {name}" for name, count in _classes(claim).items()) or "no device class"
+    text = f'resourceclaim "{claim.metadata.name}" wants {wants}: {devices_there(scene)}'
+    nodes = feasible_nodes(scene.world, pod)
+    if nodes:
+        where = f"{counted(len(nodes), 'node')} could give it devices ({listed(nodes, 3)}): {scene.reasons_on(nodes)}"
+        return Cause(_PLUGIN, f"{text}; {where}")
+    looser = looser_claims(scene, claim, pod)
+    why = dict.fromkeys([*(one.why for one in looser[:1]), *_incomplete(scene)])
+    return Cause(_PLUGIN, "; ".join([text, *why]), (), tuple(one.change for one in looser))
+
+
+def devices_there(scene: Scene) -> str:
+    """Return the number of devices, and the claims that hold some."""
     slices = list(scene.listers.resource_slices)
     total = sum(len(one.spec.devices) for one in slices)
     holders: Counter[str] = Counter()
     for other in scene.listers.resource_claims:
         if other.status.allocation is not None:
             holders[key_of(other)] += len(other.status.allocation.devices.results)
-    wants = ", ".join(f"{count or 'all'} of {name}" for name, count in wanted.items())
     pools = len({(one.spec.driver, one.spec.pool.name) for one in slices})
-    there = f"{counted(total, 'device')} in {counted(pools, 'pool')}"
-    text = f'resourceclaim "{claim.metadata.name}" wants {wants}: there are {there}'
+    text = f"there {'is' if total == 1 else 'are'} {counted(total, 'device')} in {counted(pools, 'pool')}"
     if holders:
-        text += f", {holders.total()} of them taken by {listed([f'{key} ({n})' for key, n in holders.most_common()])}"
-    yield Cause(_PLUGIN, text)
+        text += f", {holders.total()} taken by {listed([f'{key} ({n})' for key, n in holders.most_common()])}"
+    return text
+
+
+def _incomplete(scene: Scene) -> Iterator[str]:
+    """Yield the pools whose slices are not all published, or name a device twice."""
+    pools: Counter[tuple[str, str, int, int]] = Counter()
+    for one in scene.listers.resource_slices:
+        pool = one.spec.pool
+        pools[one.spec.driver, pool.name, pool.generation, pool.resourceSliceCount] += 1
+        twice = [name for name, count in Counter(its.name for its in one.spec.devices).items() if count > 1]
+        if twice:
+            yield f"pool {one.spec.driver}/{pool.name} names device {twice[0]} twice"
+    for (driver, name, _, wanted), count in pools.items():
+        if count < wanted:
+            yield f"pool {driver}/{name} is incomplete: {count} of {wanted} slices are published"

@@ -1,26 +1,18 @@
 """Causes in other pods: those that affinity, anti-affinity and spread are about, and those that hold host ports."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 from msgspec.structs import replace
 
 from kubestow.api.labels import compile_selector
-from kubestow.api.meta import controller_of
+from kubestow.api.meta import LabelSelector, controller_of
 from kubestow.api.natural_order import natural
-from kubestow.api.node_selector import required_node_affinity
-from kubestow.api.pod import PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
-from kubestow.insight.explain.causes.cause import (
-    NEAR,
-    Cause,
-    Scene,
-    counted,
-    did_you_mean,
-    domain_noun,
-    listed,
-    nearest,
-)
+from kubestow.api.pod import PodAffinity, PodAffinityTerm, TopologySpreadConstraint, WeightedPodAffinityTerm
+from kubestow.insight.explain.causes.cause import NEAR, Cause, Scene, counted, domain_noun, listed
 from kubestow.insight.explain.changes import CLUSTER, Change
+from kubestow.insight.explain.names import did_you_mean, nearest
 from kubestow.insight.explain.obstacles import format_selector, pod_change, replaced
 from kubestow.scheduler.cluster.affinity_terms import Term
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -28,6 +20,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 _FEW = 4
 """Maximum number of domains and nodes that are shown with their pods."""
 _INTER_POD = "InterPodAffinity"
+_SPREAD = "PodTopologySpread"
 _MOST_REMOVED = 10
 
 Domains = dict[str, list[PodInfo]]
@@ -42,7 +35,7 @@ def neighbour_causes(scene: Scene) -> Iterator[Cause]:
         yield from _existing_anti_affinity(scene)
         yield from _anti_affinity(scene)
         yield from _affinity(scene)
-    if "PodTopologySpread" in scene.rejecting:
+    if _SPREAD in scene.rejecting:
         yield from _spread(scene)
     if "NodePorts" in scene.rejecting:
         yield from _ports(scene)
@@ -204,16 +197,29 @@ def _nearest_terms(scene: Scene, term: PodAffinityTerm, compiled: Term) -> tuple
                 (f"namespace {name} changed to {near}", replace(term, namespaces=_swapped(term.namespaces, name, near)))
                 for near in similar
             ]
-    inside: list[PodInfo] = []
+    labels = {name: scene.listers.namespace_labels(name) for name in spaces}
+    if term.namespaceSelector is not None and not any(compiled.names(name, of) for name, of in labels.items()):
+        others = [
+            (f"namespace selector {what}", replace(term, namespaceSelector=other))
+            for what, other in _nearest_selectors(term.namespaceSelector, [*labels.values()])
+        ]
+        wanted = f"namespace selector {format_selector(term.namespaceSelector)} selects no namespace"
+        return wanted + did_you_mean([what.rpartition(" ")[2] for what, _ in others]), others
+    inside: list[Mapping[str, str]] = []
     outside: Counter[str] = Counter()
     for pod, _ in _placed(scene):
         if compiled.names(pod.namespace, scene.listers.namespace_labels(pod.namespace)):
-            inside.append(pod)
+            inside.append(pod.labels)
         elif compiled.selector.matches(pod.labels):
             outside[pod.namespace] += 1
     where = f"namespace {', '.join(sorted(compiled.namespaces))}" if compiled.namespaces else "the selected namespaces"
     text = f"no pod with a node in {where} matches"
-    ways = list(_nearest_labels(term, inside))
+    # The pod itself counts if it is the first one.
+    if compiled.names(scene.info.namespace, scene.listers.namespace_labels(scene.info.namespace)):
+        inside.append(scene.info.labels)
+    ways = [
+        (what, replace(term, labelSelector=other)) for what, other in _nearest_selectors(term.labelSelector, inside)
+    ]
     if ways:
         return text + did_you_mean([what.rpartition(" ")[2] for what, _ in ways]), ways
     if outside:
@@ -222,79 +228,83 @@ def _nearest_terms(scene: Scene, term: PodAffinityTerm, compiled: Term) -> tuple
         return f"{text}; such pods are in namespace {listed(nearby)}", [
             (f"namespace {listed([*outside])} added", added)
         ]
-    return text, []
+    pending = sorted(one.key for one in scene.world.pending.values() if _matches(scene, compiled, PodInfo(one)))
+    return text + (
+        f"; {listed(pending, 3)} would, but {'is' if len(pending) == 1 else 'are'} pending" if pending else ""
+    ), []
 
 
 def _swapped(names: tuple[str, ...], name: str, other: str) -> tuple[str, ...]:
     return tuple(other if one == name else one for one in names)
 
 
-def _nearest_labels(term: PodAffinityTerm, pods: Sequence[PodInfo]) -> Iterator[Alternative]:
-    """Yield terms with a label that pods have, in the place of one that none has."""
-    selector = term.labelSelector
+def _nearest_selectors(
+    selector: LabelSelector | None, known: Sequence[Mapping[str, str]]
+) -> Iterator[tuple[str, LabelSelector]]:
+    """Yield selectors that select some of the known labels, with a label in the place of one that none has."""
     if selector is None:
         return
-    keys = {label for pod in pods for label in pod.labels}
-    for key, value in selector.matchLabels.items():
-        values = {pod.labels[key] for pod in pods if key in pod.labels}
+    expressions = selector.matchExpressions
+    conditions = [(-1, key, value) for key, value in selector.matchLabels.items()]
+    conditions += [
+        (i, one.key, value) for i, one in enumerate(expressions) if one.operator == "In" for value in one.values
+    ]
+    keys = {key for labels in known for key in labels}
+    for index, key, value in conditions:
+        values = {labels[key] for labels in known if key in labels}
         if value in values:
             continue
-        labels = [(key, near) for near in nearest(value, values)] or [(near, value) for near in nearest(key, keys)]
-        for near in labels:
-            pairs = dict(near if one == key else (one, kept) for one, kept in selector.matchLabels.items())
-            other = replace(selector, matchLabels=pairs)
-            if any(compile_selector(other).matches(pod.labels) for pod in pods):
-                yield f"{key}={value} changed to {near[0]}={near[1]}", replace(term, labelSelector=other)
+        for near in [(key, one) for one in nearest(value, values)] or [(one, value) for one in nearest(key, keys)]:
+            if index < 0:
+                pairs = dict(near if one == key else (one, kept) for one, kept in selector.matchLabels.items())
+                other = replace(selector, matchLabels=pairs)
+            else:
+                swapped = replace(expressions[index], key=near[0], values=(near[1],))
+                other = replace(selector, matchExpressions=replaced(expressions, index, swapped))
+            compiled = compile_selector(other)
+            if any(compiled.matches(labels) for labels in known):
+                yield f"{key}={value} changed to {near[0]}={near[1]}", other
 
 
 # Spread
 
 
 def _spread(scene: Scene) -> Iterator[Cause]:
-    required = required_node_affinity(scene.pod)
-    for constraint in scene.pod.spec.topologySpreadConstraints:
-        key = constraint.topologyKey
-        if constraint.whenUnsatisfiable != "DoNotSchedule":
-            continue
-        values = scene.values(key)
-        what = f"spread of pods {format_selector(constraint.labelSelector)} by {key}"
-        if not values:
+    """Yield the hard constraints, with the numbers of pods that the plugin has counted."""
+    written = scene.pod.spec.topologySpreadConstraints
+    own = [one for one in written if one.whenUnsatisfiable == "DoNotSchedule"]
+    for number, spread in enumerate(scene.run.evaluation.states.get(_SPREAD) or ()):
+        constraint, key = spread.constraint, spread.constraint.key
+        its = own[number] if own else TopologySpreadConstraint(topologyKey=key)
+        what = f"spread of pods {format_selector(its.labelSelector)} by {key}" if own else f"default spread by {key}"
+
+        def changed(text: str, what: str = what, its: TopologySpreadConstraint = its, **fields: object) -> Change:
+            constraints = tuple(replace(one, **fields) if one is its else one for one in written)
+            return pod_change(scene.pod, f"{what}: {text}", NEAR, topologySpreadConstraints=constraints)
+
+        if not scene.values(key):
             similar = nearest(key, scene.keys())
-            several = [
-                tuple(
-                    replace(one, topologyKey=near) if one is constraint else one
-                    for one in scene.pod.spec.topologySpreadConstraints
-                )
-                for near in similar
-            ]
-            changes = tuple(
-                pod_change(scene.pod, f"{what}: key changed to {near}", NEAR, topologySpreadConstraints=constraints)
-                for near, constraints in zip(similar, several, strict=True)
-            )
+            changes = tuple(changed(f"key changed to {near}", topologyKey=near) for near in similar if own)
             text = f"{what}: no node has the label {key}{did_you_mean(similar)}"
-            yield Cause("PodTopologySpread", text, similar, changes)
+            yield Cause(_SPREAD, text, similar, changes)
             continue
-        counts = dict.fromkeys(
-            (
-                node.metadata.labels[key]
-                for node in scene.nodes()
-                if key in node.metadata.labels
-                and (
-                    constraint.nodeAffinityPolicy == "Ignore"
-                    or required.matches(node.metadata.labels, node.metadata.name)
-                )
-            ),
-            0,
-        )
-        selector = compile_selector(constraint.labelSelector)
-        for pod, labels in _placed(scene):
-            if labels.get(key) in counts and pod.namespace == scene.info.namespace and selector.matches(pod.labels):
-                counts[labels[key]] += 1
+        present = spread.domains.present
+        ids = range(1, len(spread.domains.counts)) if present is None else np.flatnonzero(present).tolist()
+        names = scene.table.label_values(key)
+        counts = {names[one]: int(spread.domains.counts[one]) for one in ids}
         ordered = sorted(counts.items(), key=lambda one: (one[1], natural(one[0])))
-        least = [value for value, count in ordered if count == ordered[0][1]]
-        pods = listed([f"{value} has {count}" for value, count in ordered], _FEW)
-        text = f"{what}: {pods}; maxSkew {constraint.maxSkew}"
-        yield Cause("PodTopologySpread", f"{text}; {_elsewhere(scene, key, least)}")
+        pods = listed([f"{value} has {count}" for value, count in ordered], _FEW) or f"no {domain_noun(key)} counts"
+        text = f"{what}: {pods}; maxSkew {constraint.max_skew}"
+        changes = ()
+        if len(counts) < constraint.min_domains:
+            domains = counted(len(counts), domain_noun(key))
+            text += f"; with {domains} and minDomains {constraint.min_domains}, the least counts as 0"
+            fewer = changed(f"minDomains lowered from {its.minDomains} to {len(counts)}", minDomains=len(counts))
+            changes = (fewer,) if own and counts else ()
+        kinds = spread.rejections
+        allowed = [names[one] for one in ids if kinds is None or not kinds[one]]
+        allowed.sort(key=natural)
+        yield Cause(_SPREAD, f"{text}; {_elsewhere(scene, key, allowed)}" if allowed else text, (), changes)
 
 
 # Ports

@@ -9,9 +9,11 @@ from kubestow.api.node import NodeSelector, NodeSelectorRequirement, NodeSelecto
 from kubestow.api.node_selector import compile_node_selector, required_node_affinity
 from kubestow.api.pod import Container, Pod, Toleration
 from kubestow.api.tolerations import REPELLING, tolerates
-from kubestow.insight.explain.causes.cause import NEAR, Cause, Scene, counted, did_you_mean, listed, nearest
+from kubestow.insight.explain.causes.cause import NEAR, Cause, Scene, counted, listed
+from kubestow.insight.explain.causes.devices import devices_there
 from kubestow.insight.explain.changes import NODE, Change
-from kubestow.insight.explain.obstacles import format_condition, pod_change, replaced, with_terms
+from kubestow.insight.explain.names import did_you_mean, nearest
+from kubestow.insight.explain.obstacles import format_condition, meeting, pod_change, replaced, with_terms
 from kubestow.scheduler.plugins.node_declared_features import required_features
 
 _AFFINITY = "NodeAffinity"
@@ -27,6 +29,7 @@ def place_causes(scene: Scene) -> Iterator[Cause]:
     if len(scene.rows):
         yield from _node_name(scene)
         yield from _labels(scene)
+        yield from _enforced(scene)
         yield from _tolerations(scene)
         yield from _resources(scene)
         yield from _features(scene)
@@ -52,9 +55,30 @@ def _labels(scene: Scene) -> Iterator[Cause]:
     conditions = [NodeSelectorRequirement(key, "In", (value,)) for key, value in scene.pod.spec.nodeSelector.items()]
     terms = _terms(scene.pod)
     conditions += terms[0].matchExpressions if len(terms) == 1 else ()
-    if not found and len(conditions) > 1:
-        parts = [f"{counted(_matching(scene, one), 'node')} {format_condition(one)}" for one in conditions]
+    fields = terms[0].matchFields if len(terms) == 1 else ()
+    if not found and len(conditions) + len(fields) > 1:
+        counts = [(_matching(scene, one, of_names=one in fields), one) for one in (*conditions, *fields)]
+        parts = [f"{counted(count, 'node')} {format_condition(one)}" for count, one in counts]
         yield Cause(_AFFINITY, f"no node meets all conditions on labels: {'; '.join(parts)}")
+
+
+def _enforced(scene: Scene) -> Iterator[Cause]:
+    """Yield what the profile requires of nodes and none has."""
+    for hook in scene.run.profile.filter if _AFFINITY in scene.rejecting else ():
+        required: NodeSelector | None = getattr(hook.plugin, "enforced", None)
+        matching = compile_node_selector(required or NodeSelector((NodeSelectorTerm(),)))
+        if required is None or any(
+            matching.matches(node.metadata.labels, node.metadata.name) for node in scene.nodes()
+        ):
+            continue
+        terms = [
+            " and ".join(map(format_condition, (*one.matchExpressions, *one.matchFields)))
+            for one in required.nodeSelectorTerms
+        ]
+        single = [one.matchExpressions[0] for one in required.nodeSelectorTerms if len(one.matchExpressions) == 1]
+        changes = [change for one in single for node in scene.nodes()[:_FEW] for change in meeting(one)(node)]
+        text = f"addedAffinity of profile {scene.run.profile.name} requires {' or '.join(terms)}, which no node has"
+        yield Cause(_AFFINITY, text, (), tuple(changes))
 
 
 def _terms(pod: Pod) -> tuple[NodeSelectorTerm, ...]:
@@ -131,6 +155,8 @@ def _missing(scene: Scene, condition: NodeSelectorRequirement) -> tuple[str, lis
         numbers = [int(value) for value in values if value.lstrip("-").isdecimal()]
         end = f"; the {'largest' if bound is max else 'smallest'} value is {bound(numbers)}" if numbers else ""
         return f"no node has {wanted}{end}", []
+    if condition.operator in ("NotIn", "DoesNotExist"):
+        return f"every node has the label {key}, which {wanted} excludes; nodes have {_tally(values)}", []
     near_values = list(dict.fromkeys(near for value in condition.values for near in nearest(value, values)))
     if not near_values:
         return f"no node has {wanted}; nodes have {_tally(values)}", []
@@ -159,7 +185,7 @@ def _names(condition: NodeSelectorRequirement, similar: list[Label]) -> tuple[st
 
 
 def _tally(values: Counter[str]) -> str:
-    return listed([f"{value} ({count})" for value, count in values.most_common()])
+    return listed([f"{value or '(empty)'} ({count})" for value, count in values.most_common()])
 
 
 # Taints, resources, features
@@ -208,11 +234,18 @@ def _resources(scene: Scene) -> Iterator[Cause]:
     for name in wanted:
         if "/" not in name or (name in scene.table.resource_index and _offers(scene, name)):
             continue
+        backing = scene.cluster.devices.classes
+        if name in backing:
+            text = f"{name} is of device class {backing[name].metadata.name}: {devices_there(scene)}"
+            yield Cause("DynamicResources", text)
+            continue
         if not offered:
             offered.update(one for node in scene.nodes() for one in node.status.allocatable)
+            offered.update(one.spec.extendedResourceName or "" for one in scene.listers.device_classes)
         similar = nearest(name, [one for one in offered if "/" in one])
         changes = tuple(_renamed(scene.pod, name, near) for near in similar)
-        names = [f"{near} ({counted(offered[near], 'node')})" for near in similar]
+        of = {one: f"device class {backing[one].metadata.name}" for one in similar if one in backing}
+        names = [f"{near} ({of.get(near) or counted(offered[near], 'node')})" for near in similar]
         yield Cause("NodeResourcesFit", f"no node has the resource {name}{did_you_mean(names)}", similar, changes)
 
 

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from kubestow.api.meta import ObjectMeta
 from kubestow.api.pod import PodSchedulingGroup
 from kubestow.api.pod_groups import AnyGroup, PodGroup, group_key, group_name
-from kubestow.insight.explain.causes.cause import NEAR, Cause, Scene, counted, did_you_mean, names_in, nearest
+from kubestow.insight.explain.causes.cause import NEAR, Cause, Scene, counted, names_in
 from kubestow.insight.explain.changes import CLUSTER, Change
+from kubestow.insight.explain.names import did_you_mean, nearest
 from kubestow.insight.explain.obstacles import pod_change
 from kubestow.scheduler.cluster.pod_groups import PodGroups
 
@@ -27,6 +29,9 @@ def group_causes(scene: Scene) -> Iterator[Cause]:
         for one in similar if scene.pod.spec.schedulingGroup is not None else ():
             named = replace(scene.pod.spec.schedulingGroup or PodSchedulingGroup(), podGroupName=one)
             changes.append(pod_change(scene.pod, f"pod group changed to {one}", NEAR, schedulingGroup=named))
+        made = PodGroup(ObjectMeta(group_name(scene.pod), namespace))
+        if scene.pod.spec.schedulingGroup is not None:
+            changes.append(Change(CLUSTER, f"pod group {made.key} created", 0.2, objects=(made,)))
         text = (
             f"there is no pod group {group_name(scene.pod)} in namespace {namespace}: create it{did_you_mean(similar)}"
         )
