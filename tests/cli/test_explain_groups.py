@@ -148,7 +148,8 @@ def test_groups_that_cannot_be_explained_are_one_line(racks: Files) -> None:
     twice = Files(racks.folder, *RACKS, gang("train", 1), gang("train", 1, "other"), gang("empty", 2))
     for name, said in (
         ("empty", "pod group ml/empty has no pending pods; 0 have a node"),
-        ("none", "there is no pod group none"),
+        ("none", "there is no pod group none; existing: empty, train"),
+        ("trian", "there is no pod group trian; did you mean train?"),
         ("train", "pod group train is ambiguous: choose one of ml/train, other/train"),
     ):
         assert refused(f"podgroup/{name}", "--cluster", twice.cluster) == [f"Error: {said}"]

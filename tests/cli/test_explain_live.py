@@ -128,15 +128,24 @@ def test_a_scheduler_that_is_not_trusted(up: Up, tmp_path: Path) -> None:
 
 def test_a_pod_that_is_not_there_is_one_line(up: Up) -> None:
     """With the server that was asked."""
-    (line,) = refused("shop/none", "--kubeconfig", str(up.kubeconfig))
-    assert line.startswith("Error: there is no pod shop/none at https://127.0.0.1:")
+    (line,) = refused("default/none", "--kubeconfig", str(up.kubeconfig))
+    assert line.startswith("Error: there is no pod default/none at https://127.0.0.1:")
+    (line,) = refused("smal", "--kubeconfig", str(up.kubeconfig))
+    assert line.endswith("; did you mean default/small?")
+    (line,) = refused("defualt/none", "--kubeconfig", str(up.kubeconfig))
+    assert line == "Error: there is no namespace defualt; did you mean default?"
+
+
+def test_an_owner_that_is_not_there_is_one_line(up: Up) -> None:
+    (line,) = refused("deployment/none", "--kubeconfig", str(up.kubeconfig))
+    assert line == "Error: there is no deployment none in namespace default"
 
 
 def test_a_node_that_is_not_there_is_one_line(up: Up) -> None:
     """No note says that no scheduler evaluated it."""
     for arguments in (("small", "--node", "node-9"), ("small", "--against", "node-9")):
         (line,) = refused(*arguments, "--kubeconfig", str(up.kubeconfig))
-        assert line == "Error: there is no node node-9"
+        assert line == "Error: there is no node node-9; did you mean node-0 or node-1 or node-2?"
 
 
 def tried_and_gone(up: Up, name: str, cpu: str) -> str | None:

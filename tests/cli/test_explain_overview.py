@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.cli.explain_files import Files, node, pod, run_explain
+from support.cli.explain_files import Files, node, pod, refused, run_explain
 
 
 def waiting(name: str, owner: str = "", namespace: str = "shop", **spec: Any) -> dict[str, Any]:
@@ -101,9 +101,24 @@ def test_nothing_is_pending(tmp_path: Path) -> None:
 
 
 def test_an_owner_without_pending_pods_is_an_error(files: Files) -> None:
-    done = files.explain("deployment/wbe")
-    assert done.exit_code == 1
-    assert done.stderr == "Error: no pod of deployment wbe is pending; pending are pods of api, web\n"
+    for arguments, said in (
+        (("deployment/wbe",), "there is no deployment wbe; did you mean web?"),
+        (("deployment/none",), "there is no deployment none; existing: api, web"),
+        (("deployment/web", "-n", "none"), "there is no deployment web in namespace none"),
+        (("-n", "shpo"), "there is no namespace shpo; did you mean shop?"),
+        (("shop/web",), "there is no pod shop/web; did you mean shop/web-0 or shop/web-1 or shop/web-2?"),
+    ):
+        assert refused(*arguments, "--cluster", files.cluster) == [f"Error: {said}"]
+
+
+def test_a_misspelt_scheduler_is_named(tmp_path: Path) -> None:
+    """On the screen of the pod and in the overview, with the change that makes it fit."""
+    files = Files(tmp_path, node("a"), pod("web", schedulerName="default-schedular"))
+    said = "no profile has schedulerName default-schedular; the configuration has default-scheduler; did you mean"
+    for output in (files.explain("default/web").output, files.explain("-A").output):
+        text = " ".join(output.split())
+        assert f"{said} default-scheduler?" in text
+        assert "schedulerName changed to default-scheduler" in text
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from kubestow.cli.explain.extenders import extender_caller, notes_on_uncalled_ex
 from kubestow.cli.explain.group_screen import group_lines_of
 from kubestow.cli.explain.overview_screen import overview_lines_of
 from kubestow.cli.explain.patches import patch_lines
-from kubestow.cli.explain.pending import overview_of
+from kubestow.cli.explain.pending import NoPendingError, overview_of
 from kubestow.cli.explain.request import Request
 from kubestow.cli.explain.running_scheduler import RunningScheduler, ServedSettings, parse_reported_configuration
 from kubestow.cli.terminal import trusted
@@ -45,10 +45,18 @@ from kubestow.config import ConfigError, Features
 from kubestow.config.writing import yaml_text
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED, VERSION
 from kubestow.insight.explain.dry_run import DryRun, assume_and_reserve
-from kubestow.insight.explain.explanation import Explanation, GroupExplanation, explain_group_run, explained
+from kubestow.insight.explain.explanation import (
+    Explanation,
+    GroupExplanation,
+    explain_group_run,
+    explain_without_profile,
+    explained,
+)
 from kubestow.insight.explain.group_run import GroupRun, assume_group
 from kubestow.insight.explain.manifests import read_pods
+from kubestow.insight.explain.names import absent, did_you_mean, nearest
 from kubestow.insight.explain.overview import PendingOverview
+from kubestow.insight.explain.owners import path_of_owners
 from kubestow.insight.explain.reading import LiveCluster, NodesForbiddenError, NoPodError, Reading
 from kubestow.insight.explain.scheduler_pages import check_ca_file
 from kubestow.insight.explain.world import ExplainError, NoProfileError, Setup, World
@@ -58,6 +66,7 @@ from kubestow.scheduler.framework.profile import ProfileError
 from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
+_MOST_SIMILAR = 3
 _WATCH_SECONDS = 2.0
 _CLEAR = trusted("\x1b[2J\x1b[H")
 _FAILS = "a dry run, with the configuration, plugins and feature gates that are available here, fails:"
@@ -153,9 +162,9 @@ def _offline(request: Request) -> list[Explained]:
     else:
         pod = _named(request, world)
         notes += _notes(pod) + _unasked(request, world)
-        found = [explained(_dry_run(request, world, pod), request.against, notes)]
+        found = [_explained(request, world, pod, notes)[0]]
     if request.node and _is_strange(request.node, found) and world.cluster.node(request.node) is None:
-        raise ExplainError(f"there is no node {request.node}")
+        raise ExplainError(absent("node", request.node, world.cluster.nodes.row_of))
     return found
 
 
@@ -234,10 +243,11 @@ def _tried(request: Request, world: World, pods: list[Pod], notes: tuple[str, ..
             )
             assume_group(together)
         else:
-            run = _dry_run(request, world, pod)
             about = _replaced(on_nodes.get(pod.key)) + _priority(world, pod) + _claims(pod) + _unasked(request, world)
-            yield explained(run, request.against, notes + about)
-            assume_and_reserve(run)
+            explanation, run = _explained(request, world, pod, notes + about)
+            yield explanation
+            if run is not None:
+                assume_and_reserve(run)
 
 
 def _replaced(node: str | None) -> tuple[str, ...]:
@@ -263,13 +273,22 @@ def _missing_claims(pod: Pod) -> Iterator[tuple[str, str]]:
             yield one.name, f"{pod.metadata.namespace}/{one.resourceClaimTemplateName}"
 
 
+def _explained(request: Request, world: World, pod: Pod, notes: tuple[str, ...]) -> tuple[Explanation, DryRun | None]:
+    """Return the explanation of a pod with its dry run, None if no profile schedules it. Raises ExplainError."""
+    try:
+        run = _dry_run(request, world, pod)
+    except NoProfileError as error:
+        return explain_without_profile(world, pod, error, notes), None
+    return explained(run, request.against, notes), run
+
+
 def _dry_run(request: Request, world: World, pod: Pod) -> DryRun:
     try:
         return DryRun(
             world, world.remove_for_scheduling(pod), extender_caller(world.extenders) if request.extenders else None
         )
     except NoProfileError as error:
-        if request.configuration is not None:
+        if request.configuration is not None or error.similar:
             raise
         raise ExplainError(f"{error}; name the configuration of its scheduler with --config") from None
 
@@ -283,11 +302,23 @@ def _named(request: Request, world: World) -> Pod:
     namespace, name = _name_of(request)
     found = [pod for pod in world.pods() if pod.metadata.name == name and namespace in ("", pod.metadata.namespace)]
     if not found:
-        raise ExplainError(f"there is no pod {namespace}/{name}" if namespace else f"no namespace has a pod {name}")
+        if namespace and namespace not in world.namespaces:
+            raise ExplainError(absent("namespace", namespace, world.namespaces))
+        near = [pod.key for pod in world.pods() if namespace in ("", pod.metadata.namespace)]
+        similar = nearest(f"{namespace}/{name}", near) if namespace else _of_any_namespace(name, near)
+        what = f"there is no pod {namespace}/{name}" if namespace else f"no namespace has a pod {name}"
+        raise ExplainError(f"{what}{did_you_mean(similar)}")
     if len(found) > 1:
         names = ", ".join(sorted(pod.key for pod in found))
         raise ExplainError(f"pod {name} is ambiguous: choose one of {names}")
     return found[0]
+
+
+def _of_any_namespace(name: str, keys: Iterable[str]) -> list[str]:
+    """Return the pods, by namespace/name, whose names are nearest to one."""
+    names = {key: key.partition("/")[2] for key in keys}
+    near = nearest(name, names.values())
+    return [key for key, one in names.items() if one in near][:_MOST_SIMILAR]
 
 
 def _named_group(request: Request, world: World, default: str) -> PodGroup:
@@ -300,7 +331,8 @@ def _named_group(request: Request, world: World, default: str) -> PodGroup:
     if len(found) != 1:
         names = ", ".join(sorted(one.key for one in found))
         where = f" in {namespace}" if namespace else ""
-        missing = f"there is no pod group {request.group}{where}"
+        known = [one.metadata.name for one in groups if namespace in ("", one.metadata.namespace)]
+        missing = absent("pod group", request.group, known, where)
         raise ExplainError(f"pod group {request.group} is ambiguous: choose one of {names}" if found else missing)
     return found[0]
 
@@ -377,7 +409,7 @@ class _Live:
         """Return the current explanations. Raises ExplainError."""
         found, node = await self._explanations(manifests), self._request.node
         if node and _is_strange(node, found) and await self._cluster.is_node_missing(node):
-            raise ExplainError(f"there is no node {node}")
+            raise ExplainError(absent("node", node, await self._cluster.names("/api/v1/nodes") or ()))
         return found
 
     async def _explanations(self, manifests: list[Manifest]) -> Sequence[Explained]:
@@ -402,7 +434,12 @@ class _Live:
         if self._last_overview is None or self._last_overview[0] != revision:
             namespace = "" if request.all_namespaces else request.namespace or self._namespace
             reading, world = await self._world_of(reading, setup)
-            self._last_overview = revision, overview_of(request, world, namespace, reading.notes)
+            try:
+                overview = overview_of(request, world, namespace, reading.notes)
+            except NoPendingError as error:
+                path = path_of_owners(request.owner[0], namespace)
+                raise ExplainError(error.among(await self._cluster.names(path) or ())) from None
+            self._last_overview = revision, overview
         return self._last_overview[1]
 
     async def _pod(self) -> Explanation:
@@ -427,7 +464,10 @@ class _Live:
             if decision is None or request.against:
                 raise
             return Explanation(decision, "scheduler", notes=(f"what would help was not computed: {error}",))
-        dry_run = _dry_run(request, world, pod)
+        try:
+            dry_run = _dry_run(request, world, pod)
+        except NoProfileError as error:
+            return explain_without_profile(world, pod, error, notes + reading.notes)
         if dry_run.gated is not None and not is_silent:
             # The scheduler does not try the pod, so it has no record of it.
             notes = ()

@@ -1,6 +1,7 @@
 """The owner of a pod, as users know it: the Deployment behind a ReplicaSet, the pod group, or the pod itself."""
 
 from typing import NamedTuple, Self
+from urllib.parse import quote
 
 from kubestow.api.meta import OwnerReference, controller_of
 from kubestow.api.pod import Pod
@@ -16,6 +17,7 @@ _KINDS = {
     "Job": ("job", "jobs", "jobs.batch", "job.batch"),
     "ReplicationController": ("replicationcontroller", "replicationcontrollers", "rc"),
 }
+_GROUPS = {"Job": "apis/batch/v1", "ReplicationController": "api/v1"}
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names}
 
 
@@ -53,6 +55,12 @@ def _deployment(pod: Pod, reference: OwnerReference, listers: Listers) -> str:
     template = pod.metadata.labels.get(_HASH)
     suffix = f"-{template}"
     return reference.name.removesuffix(suffix) if template and reference.name.endswith(suffix) else ""
+
+
+def path_of_owners(kind: str, namespace: str) -> str:
+    """Return the path of the API at which owners of a kind are listed; an empty namespace stands for all."""
+    where = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    return f"/{_GROUPS.get(kind, 'apis/apps/v1')}{where}/{_KINDS[kind][1]}"
 
 
 def owner_kind(name: str) -> str:

@@ -9,6 +9,8 @@ from functools import reduce
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+import msgspec
+
 from kubestow.api import codec
 from kubestow.api.devices import ResourceClaimTemplate
 from kubestow.api.failures import CallError, ForbiddenError, NotFoundError
@@ -21,6 +23,7 @@ from kubestow.client.lists import Lister
 from kubestow.client.resources import NODES, PODS, WATCHED, Resource, declared_resources, watched_by_gates
 from kubestow.clock import SystemClock
 from kubestow.config import Features
+from kubestow.insight.explain.names import absent, did_you_mean, nearest
 from kubestow.insight.explain.world import ExplainError
 
 RESOURCE_CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", ResourceClaimTemplate)
@@ -55,6 +58,20 @@ class Reading(NamedTuple):
         return self.remarks + ((f"{names} may not be listed and are ignored",) if names else ())
 
 
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Item(msgspec.Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+
+
+class _Named(msgspec.Struct, frozen=True):
+    """The names in a list of objects of any kind."""
+
+    items: tuple[_Item, ...] = ()
+
+
 class NoPodError(ExplainError):
     """The pod does not exist."""
 
@@ -80,9 +97,26 @@ class LiveCluster:
         try:
             return codec.decode(Pod, (await self._client.request("GET", path)).body)
         except NotFoundError:
-            raise NoPodError(f"there is no pod {namespace}/{name} at {self._access.server}") from None
+            raise NoPodError(await self.absent_pod(namespace, name)) from None
         except (CallError, codec.DecodeError) as error:
             raise ExplainError(f"pod {namespace}/{name} cannot be read: {error}") from None
+
+    async def names(self, path: str) -> list[str] | None:
+        """Return the names of the objects at a path; None if they cannot be listed."""
+        try:
+            listed = msgspec.json.decode((await self._client.request("GET", path)).body, type=_Named)
+        except (CallError, msgspec.DecodeError):
+            return None
+        return [one.metadata.name for one in listed.items]
+
+    async def absent_pod(self, namespace: str, name: str) -> str:
+        """Return the sentence that a pod does not exist, with the nearest names of pods, or of namespaces."""
+        spaces = await self.names("/api/v1/namespaces")
+        if spaces is not None and namespace not in spaces:
+            return absent("namespace", namespace, spaces)
+        pods = await self.names(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods") or ()
+        similar = [f"{namespace}/{one}" for one in nearest(name, pods)]
+        return f"there is no pod {namespace}/{name} at {self._access.server}{did_you_mean(similar)}"
 
     async def is_node_missing(self, name: str) -> bool:
         """Return whether a node does not exist; False if the user may not get it."""
