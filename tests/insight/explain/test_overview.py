@@ -114,6 +114,20 @@ def test_the_time_limit_leaves_the_reasons(monkeypatch: pytest.MonkeyPatch) -> N
     assert (group.cause, group.remedy) == ("3 node(s) didn't match Pod's node affinity/selector", None)
 
 
+def test_what_the_time_limit_leaves_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview, "_TIME_LIMIT", -1.0)
+    (note,) = shown(*NODES, *(owned(make_pod(f"web-{i}", cpu=9)) for i in range(3))).notes
+    assert note.startswith("3 pods of 1 owner were not examined in -1 seconds")
+    assert "Deployment default/web" in note
+
+
+def test_two_changes_are_the_remedy_if_none_is_enough() -> None:
+    (group,) = shown(*NODES, make_pod("x", cpu=9, gates=["wait"])).groups
+    assert group.remedy is not None
+    assert group.remedy.change == "scheduling gate wait removed, request of cpu lowered from 9 to 4"
+    assert group.remedy.helps == 1
+
+
 def test_the_world_is_unchanged_afterwards() -> None:
     """All pods are pending again, and no node has another pod."""
     world = World(SETUP, [*NODES, *(owned(make_pod(f"web-{i}", cpu=9)) for i in range(3))], 0.0)

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from kubestow.api.natural_order import natural
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import group_key
@@ -146,8 +145,7 @@ def feasible_nodes(world: World, pod: Pod) -> list[str]:
     evaluation = evaluate(world, pod)
     if evaluation is None or evaluation.verdicts is None:
         return []
-    names = world.cluster.nodes.names
-    return sorted((names[row] for row in evaluation.verdicts.feasible().tolist()), key=natural)
+    return world.in_natural_order(evaluation.verdicts.feasible())
 
 
 def is_feasible_on(world: World, pod: Pod, node: str) -> bool:

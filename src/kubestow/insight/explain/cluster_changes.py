@@ -153,7 +153,7 @@ def _moved(volume: PersistentVolume, key: str, value: str) -> PersistentVolume:
 
 def nodes_added(world: World, pods: Iterable[Pod]) -> Iterator[Change]:
     """Add a node of each existing kind that is feasible for any of the pods, the most common kinds first."""
-    examples = [equal[0] for equal in node_kinds(world)]
+    examples = [equal[0] for equal in world.of_nodes(node_kinds)]
     # Evaluate one node of each kind together first.
     several = tuple(node_like(example, f"{_NEW}-{number}") for number, example in enumerate(examples))
     with changed(world, Change(CLUSTER, "", 1.0, nodes=several)):

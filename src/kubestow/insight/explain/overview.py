@@ -41,7 +41,7 @@ from kubestow.scheduler.framework.queueing import QueueRules
 from kubestow.scheduler.framework.results import PluginError
 
 _FITS = "it fits now, and will be tried again"
-_TIME_LIMIT = 1.0
+_TIME_LIMIT = 2.0
 """Seconds for causes and changes."""
 _MOST_PLACED = 10
 """Maximum number of pods that are placed one after another to count those that a change helps."""
@@ -149,7 +149,7 @@ class _Spec:
             return [*self._more]
         quick = (change for cause in self.causes for change in cause.changes if change.size < _CLEAR)
         found = [change for change in quick if feasible_after(run.world, run.pod.pod, change)]
-        found = found or [one.change for one in found_changes(run, self.causes)]
+        found = found or [one.change for one in found_changes(run, self.causes, enough=_TRIED)]
         return found or [combine_changes(some) for _, some in [nearest_together(run)] if some]
 
 
@@ -189,6 +189,12 @@ def pending_overview(
             group.spec.is_examined = True
             group.causes = group.spec.causes
             group.remedy = _remedy(world, group, groups)
+    left = [group for group in groups if not group.spec.is_examined]
+    if left:
+        count = sum(len(group.pods) for group in left)
+        owners = f"{len(left)} owner{'s' if len(left) > 1 else ''}"
+        what = f"{count} pods of {owners} were not examined in {_TIME_LIMIT:g} seconds"
+        notes += (f"{what}: for their causes, select them, for example by owner as {left[0].owner.text}.",)
     let_in = tuple(_one_more_node(world, chosen, what_if_node)) if what_if_node else ()
     return PendingOverview(
         format_time(world.now), len(chosen), tuple(_shown(group, world.now) for group in groups), let_in, notes
@@ -354,7 +360,7 @@ def _placed(world: World, pods: Sequence[Pod]) -> int:
 
 def _one_more_node(world: World, pods: Sequence[Pod], wanted: str) -> Iterator[LetIn]:
     """Yield what one more node lets in, for the kind of a node or for each kind; those that let in most come first."""
-    kinds = node_kinds(world)
+    kinds = world.of_nodes(node_kinds)
     if wanted != _EACH_KIND:
         of = [kind for kind in kinds if any(wanted in (node.metadata.name, *_types(node)) for node in kind)]
         if not of:

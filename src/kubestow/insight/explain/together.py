@@ -50,25 +50,7 @@ def enough_together(world: World, pod: Pod, node: str, corrections: Sequence[str
     The list is empty if neither all possible changes nor two of them suffice. `corrections`: the texts of changes to
     try first; None: those that `corrections_of` returns.
     """
-    first = corrections_of(world, pod) if corrections is None else corrections
-    steps = sorted(_steps(world, pod, node), key=lambda change: change.size)
-    # A label may move the node into a domain that excludes the pod.
-    ways = [[change.text for change in some] for some in (steps, [one for one in steps if not _labels(world, one)])]
-    ways = [*([*first, *way] for way in ways), *(ways if first else ())]
-    around = list(dict.fromkeys(change.text for change in chain(_missing(world, pod), _around(world, pod, node))))
-    for texts in (*ways, *([*way, *around] for way in ways)):
-        if _is_enough(world, pod, node, None, texts):
-            return _least(world, pod, node, None, texts)
-    for texts in ([*way, *around] for way in ways):
-        for removal in _removals(world, pod, node, texts):
-            everything = [*texts, removal.text]
-            if _is_enough(world, pod, node, removal, everything):
-                return _least(world, pod, node, removal, everything)
-    every = list(dict.fromkeys([*ways[0], *around]))
-    for two in combinations(every, 2):
-        if _is_enough(world, pod, node, None, two):
-            return _least(world, pod, node, None, list(two))
-    return []
+    return _Search(world, pod, node, corrections_of(world, pod) if corrections is None else corrections).found()
 
 
 def corrections_of(world: World, pod: Pod) -> list[str]:
@@ -140,32 +122,83 @@ def _labels(world: World, change: Change) -> bool:
     return any(old is not None and old.metadata.labels != new.metadata.labels for old, new in pairs)
 
 
-def _removals(world: World, pod: Pod, node: str, texts: Sequence[str]) -> list[Change]:
-    """Return removals of pods of lower priority that may be necessary after other changes."""
-    with _applied(world, pod, node, texts) as applied:
+class _Search:
+    """Searches a combination of changes for one node."""
 
-        def on_node(change: Change) -> list[str]:
-            with changed(world, change):
-                its = applied.pod if change.pod is None else change.pod
-                return [node] if is_feasible_on(world, its, node) else []
+    def __init__(self, world: World, pod: Pod, node: str, corrections: Sequence[str]) -> None:
+        self._world = world
+        self._pod = pod
+        self._node = node
+        self._corrections = corrections
+        self._known: dict[tuple[str, ...], Change | None] = {}
+        """The step with the last of these texts, after those with the others were applied."""
 
-        return [*victims_removed(world, applied.pod, node), *blockers_removed(world, applied.pod, node, on_node)]
+    def found(self) -> list[Change]:
+        world, pod, node, first = self._world, self._pod, self._node, self._corrections
+        steps = sorted(_steps(world, pod, node), key=lambda change: change.size)
+        # A label may move the node into a domain that excludes the pod.
+        ways = [[change.text for change in some] for some in (steps, [one for one in steps if not _labels(world, one)])]
+        ways = [*([*first, *way] for way in ways), *(ways if first else ())]
+        for texts in ways:
+            if self._is_enough(None, texts):
+                return self._least(None, texts)
+        around = list(dict.fromkeys(change.text for change in chain(_missing(world, pod), _around(world, pod, node))))
+        everywhere = [[*way, *around] for way in ways]
+        for texts in everywhere:
+            if self._is_enough(None, texts):
+                return self._least(None, texts)
+        for texts in everywhere:
+            for removal in self._removals(texts):
+                if self._is_enough(removal, [*texts, removal.text]):
+                    return self._least(removal, [*texts, removal.text])
+        for two in combinations(dict.fromkeys(everywhere[0]), 2):
+            if self._is_enough(None, two):
+                return self._least(None, list(two))
+        return []
 
+    def _removals(self, texts: Sequence[str]) -> list[Change]:
+        """Return removals of pods of lower priority that may be necessary after other changes."""
+        world, node = self._world, self._node
+        with self._applied(texts) as applied:
 
-def _is_enough(world: World, pod: Pod, node: str, removal: Change | None, texts: Sequence[str]) -> bool:
-    with _applied(world, pod, node, texts, removal) as applied:
-        return is_feasible_on(world, applied.pod, node)
+            def on_node(change: Change) -> list[str]:
+                with changed(world, change):
+                    its = applied.pod if change.pod is None else change.pod
+                    return [node] if is_feasible_on(world, its, node) else []
 
+            return [*victims_removed(world, applied.pod, node), *blockers_removed(world, applied.pod, node, on_node)]
 
-def _least(world: World, pod: Pod, node: str, removal: Change | None, texts: list[str]) -> list[Change]:
-    """Return a minimal subset of sufficient changes that still suffices."""
-    is_enough = partial(_is_enough, world, pod, node, removal)
-    fewer = _needed([], texts, [], is_enough)
-    while len(fewer) < len(texts):
-        # A change may block others: without it, changes that were necessary may not be necessary any more.
-        texts, fewer = fewer, _needed([], fewer, [], is_enough)
-    with _applied(world, pod, node, texts, removal) as applied:
-        return applied.steps
+    def _is_enough(self, removal: Change | None, texts: Sequence[str]) -> bool:
+        with self._applied(texts, removal) as applied:
+            return is_feasible_on(self._world, applied.pod, self._node)
+
+    def _least(self, removal: Change | None, texts: list[str]) -> list[Change]:
+        """Return a minimal subset of sufficient changes that still suffices."""
+        is_enough = partial(self._is_enough, removal)
+        fewer = _needed([], texts, [], is_enough)
+        while len(fewer) < len(texts):
+            # A change may block others: without it, changes that were necessary may not be necessary any more.
+            texts, fewer = fewer, _needed([], fewer, [], is_enough)
+        with self._applied(texts, removal) as applied:
+            return applied.steps
+
+    @contextmanager
+    def _applied(self, texts: Sequence[str], removal: Change | None = None) -> Iterator[_Applied]:
+        """Apply the steps with these texts, each found in the world after the previous steps; undo them on exit."""
+        world, pod, node, steps = self._world, self._pod, self._node, list[Change]()
+        removals = () if removal is None else (removal,)
+        with ExitStack() as stack:
+            for text in texts:
+                key = (*(one.text for one in steps), text)
+                if key not in self._known:
+                    known = chain(_steps(world, pod, node), _around(world, pod, node), removals, _missing(world, pod))
+                    self._known[key] = next((one for one in known if one.text == text), None)
+                step = self._known[key]
+                if step is not None:
+                    stack.enter_context(changed(world, step))
+                    pod = pod if step.pod is None else step.pod
+                    steps.append(step)
+            yield _Applied(steps, pod)
 
 
 def _needed(before: list[str], steps: list[str], after: list[str], is_enough: IsEnough) -> list[str]:
@@ -177,24 +210,6 @@ def _needed(before: list[str], steps: list[str], after: list[str], is_enough: Is
     middle = len(steps) // 2
     last = _needed([*before, *steps[:middle]], steps[middle:], after, is_enough)
     return [*_needed(before, steps[:middle], [*last, *after], is_enough), *last]
-
-
-@contextmanager
-def _applied(
-    world: World, pod: Pod, node: str, texts: Sequence[str], removal: Change | None = None
-) -> Iterator[_Applied]:
-    """Apply the steps with these texts, each found in the world after the previous steps; undo them on exit."""
-    steps: list[Change] = []
-    removals = () if removal is None else (removal,)
-    with ExitStack() as stack:
-        for text in texts:
-            known = chain(_steps(world, pod, node), _around(world, pod, node), removals, _missing(world, pod))
-            step = next((one for one in known if one.text == text), None)
-            if step is not None:
-                stack.enter_context(changed(world, step))
-                pod = pod if step.pod is None else step.pod
-                steps.append(step)
-        yield _Applied(steps, pod)
 
 
 def _steps(world: World, pod: Pod, node: str) -> Iterator[Change]:

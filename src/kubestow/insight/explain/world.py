@@ -1,15 +1,17 @@
 """A cluster for dry runs: objects, the profiles of a configuration, and a stopped clock."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 from msgspec import json
 from msgspec.structs import replace
 
 from kubestow.api.coordination import Binding, Event, Lease
 from kubestow.api.custom_kinds import resource_of
 from kubestow.api.devices import ResourceClaimTemplate
-from kubestow.api.meta import ObjectMeta
+from kubestow.api.meta import ObjectMeta, controller_of
+from kubestow.api.natural_order import natural
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import group_key
@@ -17,6 +19,7 @@ from kubestow.api.priority import pod_is_terminal
 from kubestow.api.workloads import PriorityClass
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.insight.explain.names import did_you_mean, nearest
+from kubestow.scheduler.cluster.arrays import IntArray
 from kubestow.scheduler.cluster.listers import key_of
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
@@ -29,6 +32,11 @@ from kubestow.scheduler.offline_handle import offline_handle
 from kubestow.scheduler.profiles import build_profiles
 from kubestow.scheduler.queue.nominator import Nominator
 
+T = TypeVar("T")
+
+PendingKind = tuple[str, frozenset[tuple[str, str]], str]
+"""Namespace, labels and the UID of the controller of pending pods."""
+
 _NOTHING = NoBackground()
 _UNREAD = (Binding, Event, Lease)
 """Kinds that schedulers never read."""
@@ -37,6 +45,7 @@ _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critic
 
 
 _NOTED_WRITES = 5
+_MOST_ADDED = 1_000
 
 
 class ExplainError(Exception):
@@ -74,6 +83,8 @@ class World:
         self.nominator = Nominator()
         self.pending: dict[str, Pod] = {}
         """Pods without a node, by namespace/name."""
+        self.pending_kinds: dict[PendingKind, dict[str, None]] = {}
+        """Their keys, by namespace, labels and controller."""
         self._finished: dict[str, Pod] = {}
         """Finished pods, which occupy no node, by namespace/name."""
         self.priority_classes = {
@@ -84,6 +95,9 @@ class World:
         self.extenders = setup.configuration.extenders
         for obj in objects:
             self.add(obj)
+        self._of_nodes: list[tuple[list[Node | None], dict[Callable[[World], Any], Any]]] = []
+        self._names: list[str] = []
+        self._ranks: IntArray = np.zeros(0, np.int64)
         self._writes = WantedWrites()
         handle = offline_handle(
             self.cluster,
@@ -99,6 +113,29 @@ class World:
     def declared_kinds(self) -> set[type]:
         """The kinds that plugins watch."""
         return {kind for profile in self.profiles.values() for kind in profile.declared_kinds}
+
+    def of_nodes(self, compute: Callable[["World"], T]) -> T:
+        """Return what a function computes of the nodes; it is kept until a node is changed."""
+        nodes = self.cluster.nodes.nodes
+        known = next((known for seen, known in self._of_nodes if seen == nodes), None)
+        if known is None:
+            known = {}
+            # The first nodes are kept, and the last changed ones.
+            self._of_nodes[1:] = [(nodes.copy(), known)]
+        if compute not in known:
+            known[compute] = compute(self)
+        found: T = known[compute]
+        return found
+
+    def in_natural_order(self, rows: IntArray) -> list[str]:
+        """Return the names of nodes in natural order."""
+        names = self.cluster.nodes.names
+        if names[: len(self._names)] != self._names or len(names) > len(self._ranks):
+            ordered = sorted(range(len(names)), key=lambda row: natural(names[row]))
+            # Nodes that are added for a trial come last.
+            self._names, self._ranks = names.copy(), np.arange(len(names) + _MOST_ADDED)
+            self._ranks[ordered] = np.arange(len(names))
+        return [names[row] for row in rows[np.argsort(self._ranks[rows])].tolist()]
 
     def add(self, obj: Any) -> None:
         """Add an object of any kind. Raises ExplainError if it is invalid."""
@@ -144,13 +181,23 @@ class World:
 
     def add_pending(self, pod: Pod) -> None:
         """Add a pending pod; it replaces a pending pod with the same name."""
-        old = self.pending.get(pod.key)
+        old = self._remove_pending(pod.key)
         if old is not None:
             self.nominator.remove(old.metadata.uid)
         self.pending[pod.key] = pod
+        self.pending_kinds.setdefault(_kind_of(pod), {})[pod.key] = None
         self.nominator.nominate(pod)
         if self.cluster.groups is not None and (key := group_key(pod)):
             self.cluster.groups.add_pending(key, pod)
+
+    def _remove_pending(self, key: str) -> Pod | None:
+        pod = self.pending.pop(key, None)
+        if pod is not None:
+            keys = self.pending_kinds[_kind_of(pod)]
+            del keys[key]
+            if not keys:
+                del self.pending_kinds[_kind_of(pod)]
+        return pod
 
     def remove_placed(self, pod: Pod) -> str:
         """Remove another pod with the name of a new one from its node; return the node's name, or an empty string."""
@@ -198,8 +245,13 @@ class World:
         if is_placed or pod_is_terminal(pod):
             pod = replace(pod, spec=replace(pod.spec, nodeName=""))
         self.nominator.remove(pod.metadata.uid)
-        self.pending.pop(pod.key, None)
+        self._remove_pending(pod.key)
         return PodInfo(pod)
+
+
+def _kind_of(pod: Pod) -> PendingKind:
+    owner = controller_of(pod.metadata)
+    return pod.metadata.namespace, frozenset(pod.metadata.labels.items()), "" if owner is None else owner.uid
 
 
 def _name_of(obj: Any) -> str:

@@ -78,11 +78,14 @@ def would_fit_if(run: DryRun, causes: Iterable[Cause] | None = None) -> list[Sug
     return [one.suggestion(run.world, run.pod.pod) for one in found]
 
 
-def found_changes(run: DryRun, causes: Iterable[Cause], target: str = "") -> list[Found]:
-    """Return single changes after which an unschedulable pod fits, smallest first; `target`: for this node only."""
+def found_changes(run: DryRun, causes: Iterable[Cause], target: str = "", enough: int = 0) -> list[Found]:
+    """Return single changes after which an unschedulable pod fits, smallest first; `target`: for this node only.
+
+    `enough`: the number of changes that the caller needs; 0 for all.
+    """
     more = tuple(change for cause in causes for change in cause.changes)
     preemption = None if target else run.evaluation_run.post_filter
-    return Search(run.world, run.pod.pod, target, preemption, more).ranked()
+    return Search(run.world, run.pod.pod, target, preemption, more, enough).ranked()
 
 
 class Search:
@@ -95,16 +98,19 @@ class Search:
         target: str = "",
         preemption: PostFilterResult | None = None,
         more: Sequence[Change] = (),
+        enough: int = 0,
     ) -> None:
         """`target`: only this node counts. `preemption`: the result of PostFilter if known; finding victims is slow.
 
-        `more`: other changes to try.
+        `more`: other changes to try. `enough`: if it is not 0, no node is added if other changes are as many, and nodes
+        to change are sought among the first.
         """
         self._world = world
         self._pod = pod
         self._target = target
         self._preemption = preemption
         self._more = more
+        self._enough = enough
 
     def ranked(self) -> list[Found]:
         """Return the changes that help, smallest first; of equally large changes, first those that open more nodes."""
@@ -115,6 +121,14 @@ class Search:
         if self._feasible_after(_NOTHING):
             # An extender rejects the pod. Extenders are not called about changes, so every change would seem to help.
             return
+        count = 0
+        for found in self._without_nodes():
+            count += 1
+            yield found
+        if not self._target and not 0 < self._enough <= count:
+            yield from self._first(_uncounted(nodes_added(self._world, [self._pod])))
+
+    def _without_nodes(self) -> Iterator[Found]:
         for change in chain(gates(self._pod), self._more):
             yield from self._tried(change)
         yield from self._requests()
@@ -126,8 +140,6 @@ class Search:
             yield from self._at_nodes(obstacle, self._feasible_after(obstacle.without))
         for change in self._cluster_changes():
             yield from self._tried(change)
-        if not self._target:
-            yield from self._first(_uncounted(nodes_added(self._world, [self._pod])))
 
     def _cluster_changes(self) -> Iterator[Change]:
         world, pod = self._world, self._pod
@@ -189,7 +201,8 @@ class Search:
 
     def _at_nodes(self, obstacle: Obstacle, nodes: list[str]) -> Iterator[Found]:
         """Change one of the nodes that lack nothing else so that it meets the constraint."""
-        lacking = [node for node in self._nodes(nodes) if next(obstacle.at_node(node), None) is not None]
+        some = nodes[:_RANKED_AT_NODES] if self._enough else nodes
+        lacking = [node for node in self._nodes(some) if next(obstacle.at_node(node), None) is not None]
         changes = (change for node in lacking for change in obstacle.at_node(node))
         smallest = sorted(islice(changes, _RANKED_AT_NODES), key=lambda change: change.size)
         yield from self._first((change, len(lacking)) for change in chain(smallest, changes))

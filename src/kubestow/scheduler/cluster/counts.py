@@ -213,6 +213,11 @@ class MatchCounts:
     def items(self) -> Iterable[tuple[PodQuery, RowCounts]]:
         return self._answers.items()
 
+    def kinds(self) -> Iterator[tuple[str, Mapping[str, str], Iterable[int]]]:
+        """Yield each namespace with the labels of some of its pods, and the rows where such pods are."""
+        for kind, pods in self._pods_by_kind.items():
+            yield kind.namespace, pods.labels, pods.rows
+
 
 class CarriedTerms:
     """The number of pods on each row that carry each distinct term."""

@@ -12,6 +12,7 @@ from kubestow.api.node import Node
 from kubestow.api.topology import HOSTNAME_LABEL, REGION_LABEL, ZONE_LABEL
 from kubestow.insight.explain.changes import Change
 from kubestow.insight.explain.dry_run import DryRun
+from kubestow.insight.explain.world import World
 from kubestow.scheduler.cluster.arrays import IntArray
 
 NEAR = 0.05
@@ -57,11 +58,10 @@ class Scene:
 
     def keys(self) -> Counter[str]:
         """Return the keys of node labels with the number of nodes."""
-        return Counter(key for node in self.nodes() for key in node.metadata.labels)
+        return self.world.of_nodes(_label_keys)
 
     def nodes(self) -> list[Node]:
-        nodes = (self.table.nodes[row] for row in self.rows.tolist())
-        return [node for node in nodes if node is not None]
+        return self.world.of_nodes(_nodes)
 
     def reasons_on(self, names: Iterable[str]) -> str:
         """Return the most frequent reason for which nodes were rejected; empty if none was."""
@@ -73,6 +73,14 @@ class Scene:
         for rejection, positions in verdicts.kinds():
             found[rejection.message] += len(rows.intersection(verdicts.rows[positions].tolist()))
         return max(found, key=lambda reason: found[reason], default="") if found.total() else ""
+
+
+def _nodes(world: World) -> list[Node]:
+    return [node for node in world.cluster.nodes.nodes if node is not None]
+
+
+def _label_keys(world: World) -> Counter[str]:
+    return Counter(key for node in world.of_nodes(_nodes) for key in node.metadata.labels)
 
 
 def existing(names: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
 """Causes in other pods: those that affinity, anti-affinity and spread are about, and those that hold host ports."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from kubestow.insight.explain.causes.cause import NEAR, Cause, Scene, counted, d
 from kubestow.insight.explain.changes import CLUSTER, Change
 from kubestow.insight.explain.names import did_you_mean, nearest
 from kubestow.insight.explain.obstacles import format_selector, pod_change, replaced
-from kubestow.scheduler.cluster.affinity_terms import Term
+from kubestow.scheduler.cluster.affinity_terms import Term, TermKind
 from kubestow.scheduler.cluster.pods import PodInfo
 
 _FEW = 4
@@ -25,6 +25,7 @@ _MOST_REMOVED = 10
 
 Domains = dict[str, list[PodInfo]]
 """Pods by the value of a topology key."""
+_PodOnNode = tuple[PodInfo, Mapping[str, str]]
 Alternative = tuple[str, PodAffinityTerm]
 """What is changed, and the term after it."""
 
@@ -41,24 +42,25 @@ def neighbour_causes(scene: Scene) -> Iterator[Cause]:
         yield from _ports(scene)
 
 
-def _placed(scene: Scene) -> Iterator[tuple[PodInfo, dict[str, str]]]:
-    """Yield each pod on a node with the labels of the node."""
-    nodes = scene.table.nodes
-    for row, pod in scene.cluster.placed_pods():
-        node = nodes[row]
+def _on_rows(scene: Scene, rows: Iterable[int], is_wanted: Callable[[PodInfo], bool]) -> Iterator[_PodOnNode]:
+    """Yield the wanted pods of some rows with the labels of their nodes."""
+    for row in rows:
+        node = scene.table.nodes[row]
         if node is not None:
-            yield pod, node.metadata.labels
+            yield from ((pod, node.metadata.labels) for pod in _on(scene, row) if is_wanted(pod))
 
 
-def _matches(scene: Scene, term: Term, pod: PodInfo) -> bool:
-    return term.matches(pod.namespace, pod.labels, scene.listers.namespace_labels(pod.namespace))
+def _matches(scene: Scene, term: Term, namespace: str, labels: Mapping[str, str]) -> bool:
+    return term.matches(namespace, labels, scene.listers.namespace_labels(namespace))
 
 
 def _by_domain(scene: Scene, term: Term) -> Domains:
     """Return the pods that a term selects, by domain."""
     found: defaultdict[str, list[PodInfo]] = defaultdict(list)
-    for pod, labels in _placed(scene):
-        if term.topology_key in labels and _matches(scene, term, pod):
+    kinds = scene.cluster.matches.kinds()
+    rows = {row for name, labels, its in kinds if _matches(scene, term, name, labels) for row in its}
+    for pod, labels in _on_rows(scene, sorted(rows), lambda pod: _matches(scene, term, pod.namespace, pod.labels)):
+        if term.topology_key in labels:
             found[labels[term.topology_key]].append(pod)
     return dict(sorted(found.items(), key=lambda one: natural(one[0])))
 
@@ -107,9 +109,10 @@ def _replicas(scene: Scene) -> str:
     owner = controller_of(scene.pod.metadata)
     if owner is None:
         return ""
-    others = (one for one in scene.world.pods() if one.metadata.uid != scene.pod.metadata.uid)
-    same = (one for one in others if (its := controller_of(one.metadata)) is not None and its.uid == owner.uid)
-    return counted(1 + sum(1 for _ in same), "replica")
+    pending = sum(len(pods) for (_, _, uid), pods in scene.world.pending_kinds.items() if uid == owner.uid)
+    placed = (pod.pod for _, pod in scene.cluster.placed_pods())
+    same = (one for one in placed if (its := controller_of(one.metadata)) is not None and its.uid == owner.uid)
+    return counted(1 + pending + sum(1 for _ in same), "replica")
 
 
 def _preferred(scene: Scene, rules: PodAffinity, index: int, text: str) -> Change:
@@ -135,14 +138,17 @@ def _elsewhere(scene: Scene, key: str, values: Sequence[str]) -> str:
 def _existing_anti_affinity(scene: Scene) -> Iterator[Cause]:
     """Yield the pods whose own anti-affinity keeps the pod away."""
     labels = scene.listers.namespace_labels(scene.pod.metadata.namespace)
-    found: defaultdict[str, defaultdict[str, list[PodInfo]]] = defaultdict(lambda: defaultdict(list))
-    for other, its in _placed(scene):
-        for term in other.terms.required_anti:
-            key = term.topology_key
-            if key in its and term.matches(scene.info.namespace, scene.info.labels, labels):
-                found[key][its[key]].append(other)
+    found: defaultdict[str, defaultdict[str, dict[str, PodInfo]]] = defaultdict(lambda: defaultdict(dict))
+    for carried, counts in scene.cluster.carried.matching(scene.info, labels):
+        term, key = carried.term, carried.term.topology_key
+        if carried.kind is not TermKind.REQUIRED_ANTI:
+            continue
+        rows = np.flatnonzero(counts.by_row(scene.table.size)).tolist()
+        for other, its in _on_rows(scene, rows, lambda pod, term=term: term in pod.terms.required_anti):  # type: ignore[misc]
+            if key in its:
+                found[key][its[key]][other.uid] = other
     for key, by_value in found.items():
-        domains = dict(sorted(by_value.items(), key=lambda one: natural(one[0])))
+        domains = {value: [*by_value[value].values()] for value in sorted(by_value, key=natural)}
         where = f"{len(domains)} of {counted(len(scene.values(key)), domain_noun(key))}"
         text = f"the anti-affinity of existing pods keeps it away from {where} ({_holders(domains)})"
         fewest = sorted(domains.items(), key=lambda one: len(one[1]))[:_FEW]
@@ -189,7 +195,8 @@ def _nearest_terms(scene: Scene, term: PodAffinityTerm, compiled: Term) -> tuple
         near_keys = nearest(key, scene.keys())
         text = f"no node has the label {key}{did_you_mean(near_keys)}"
         return text, [(f"key changed to {near}", replace(term, topologyKey=near)) for near in near_keys]
-    spaces = {one.metadata.name for one in scene.listers.namespaces} or {pod.namespace for pod, _ in _placed(scene)}
+    kinds = [(namespace, labels, rows) for namespace, labels, rows in scene.cluster.matches.kinds()]
+    spaces = {one.metadata.name for one in scene.listers.namespaces} or {namespace for namespace, _, _ in kinds}
     for name in term.namespaces:
         if name not in spaces:
             similar = nearest(name, spaces)
@@ -207,11 +214,11 @@ def _nearest_terms(scene: Scene, term: PodAffinityTerm, compiled: Term) -> tuple
         return wanted + did_you_mean([what.rpartition(" ")[2] for what, _ in others]), others
     inside: list[Mapping[str, str]] = []
     outside: Counter[str] = Counter()
-    for pod, _ in _placed(scene):
-        if compiled.names(pod.namespace, scene.listers.namespace_labels(pod.namespace)):
-            inside.append(pod.labels)
-        elif compiled.selector.matches(pod.labels):
-            outside[pod.namespace] += 1
+    for name, its, rows in kinds:
+        if compiled.names(name, scene.listers.namespace_labels(name)):
+            inside.append(its)
+        elif compiled.selector.matches(its):
+            outside[name] += sum(1 for _ in _on_rows(scene, rows, lambda pod, its=its: pod.labels == its))  # type: ignore[misc]
     where = f"namespace {', '.join(sorted(compiled.namespaces))}" if compiled.namespaces else "the selected namespaces"
     text = f"no pod with a node in {where} matches"
     # The pod itself counts if it is the first one.
@@ -228,10 +235,14 @@ def _nearest_terms(scene: Scene, term: PodAffinityTerm, compiled: Term) -> tuple
         return f"{text}; such pods are in namespace {listed(nearby)}", [
             (f"namespace {listed([*outside])} added", added)
         ]
-    pending = sorted(one.key for one in scene.world.pending.values() if _matches(scene, compiled, PodInfo(one)))
-    return text + (
-        f"; {listed(pending, 3)} would, but {'is' if len(pending) == 1 else 'are'} pending" if pending else ""
-    ), []
+    pending = [
+        key
+        for (name, its, _), keys in scene.world.pending_kinds.items()
+        if _matches(scene, compiled, name, dict(its))
+        for key in keys
+    ]
+    verb = "is" if len(pending) == 1 else "are"
+    return text + (f"; {listed(sorted(pending), 3)} would, but {verb} pending" if pending else ""), []
 
 
 def _swapped(names: tuple[str, ...], name: str, other: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
 from msgspec.structs import replace
 
 from kubestow.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint
@@ -14,6 +15,8 @@ from kubestow.insight.explain.causes.devices import devices_there
 from kubestow.insight.explain.changes import NODE, Change
 from kubestow.insight.explain.names import did_you_mean, nearest
 from kubestow.insight.explain.obstacles import format_condition, meeting, pod_change, replaced, with_terms
+from kubestow.insight.explain.world import World
+from kubestow.scheduler.cluster.node_matching import node_terms_match, required_affinity_match
 from kubestow.scheduler.plugins.node_declared_features import required_features
 
 _AFFINITY = "NodeAffinity"
@@ -48,7 +51,7 @@ def _node_name(scene: Scene) -> Iterator[Cause]:
 
 def _labels(scene: Scene) -> Iterator[Cause]:
     required = required_node_affinity(scene.pod)
-    if required.is_everything or any(required.matches(one.metadata.labels, one.metadata.name) for one in scene.nodes()):
+    if required.is_everything or required_affinity_match(scene.table, scene.rows, required).any():
         return
     found = [*_selector(scene), *_affinity(scene)]
     yield from found
@@ -93,7 +96,7 @@ def _matching(scene: Scene, condition: NodeSelectorRequirement, *, of_names: boo
     one = (condition,)
     term = NodeSelectorTerm(matchFields=one) if of_names else NodeSelectorTerm(matchExpressions=one)
     compiled = compile_node_selector(NodeSelector((term,)))
-    return sum(compiled.matches(node.metadata.labels, node.metadata.name) for node in scene.nodes())
+    return int(np.count_nonzero(node_terms_match(scene.table, scene.rows, compiled)))
 
 
 def _selector(scene: Scene) -> Iterator[Cause]:
@@ -196,7 +199,7 @@ def _tolerations(scene: Scene) -> Iterator[Cause]:
     if not {"TaintToleration", "NodeUnschedulable"} & scene.rejecting:
         return
     pod, tolerations = scene.pod, scene.pod.spec.tolerations
-    taints = Counter(taint for node in scene.nodes() for taint in node.spec.taints if taint.effect in REPELLING)
+    taints = scene.world.of_nodes(_taints)
     missing = {taint: n for taint, n in taints.items() if not any(tolerates(one, taint, True) for one in tolerations)}
     for index, toleration in enumerate(tolerations):
         key = toleration.key
@@ -215,6 +218,11 @@ def _tolerations(scene: Scene) -> Iterator[Cause]:
             text = f"the toleration of {_toleration(toleration)} matches no taint of a node"
             nodes = [f"{_taint(taint)} ({counted(missing[taint], 'node')})" for taint in similar]
             yield Cause("TaintToleration", text + did_you_mean(nodes), tuple(texts), tuple(changes))
+
+
+def _taints(world: World) -> Counter[Taint]:
+    nodes = (node for node in world.cluster.nodes.nodes if node is not None)
+    return Counter(taint for node in nodes for taint in node.spec.taints if taint.effect in REPELLING)
 
 
 def _taint(taint: Taint) -> str:
