@@ -15,8 +15,9 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change, Record, encode
+from kubestow.cli.up.keys import DOWN, ENTER, ESCAPE, UP, split_keys
 from kubestow.cli.up.overview import ZONE, Overview
-from kubestow.cli.up.screen import Head, render
+from kubestow.cli.up.screen import Head, View, render
 from kubestow.insight.decisions.record import Record as Decision
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
@@ -75,10 +76,10 @@ def world() -> World:
 def drawn(world: World) -> Callable[..., list[str]]:
     """Draws the screen; returns its lines."""
 
-    def draw(width: int = 100, height: int = 30, warning: str = "") -> list[str]:
+    def draw(width: int = 100, height: int = 30, warning: str = "", view: View | None = None) -> list[str]:
         console = Console(width=width, height=height, force_terminal=False)
         with console.capture() as captured:
-            console.print(render(world.overview, HEAD, warning, height))
+            console.print(render(world.overview, HEAD, warning, height, view))
         return [line.rstrip() for line in captured.get().splitlines()]
 
     return draw
@@ -145,14 +146,19 @@ def test_a_pod_rejected_again_for_the_same_reason_appears_once(world: World, dra
     assert reasons == ["2 Insufficient cpu", "1 Insufficient cpu"]
 
 
-def test_equal_rejections_of_an_owners_pods_are_one_line(world: World, drawn: Callable[..., list[str]]) -> None:
-    """With the number of pods; pods by themselves, and other reasons, have lines of their own."""
-    owner = OwnerReference("apps/v1", "ReplicaSet", "web-5d", "u", True)
-    for number in range(20):
-        record = made(1.0, f"shop/web-{number}", f"u{number}", message="2 Insufficient cpu")
+def reject(world: World, name: str, count: int, namespace: str = "shop") -> None:
+    """Add rejections of the pods of a Deployment."""
+    owner = OwnerReference("apps/v1", "ReplicaSet", f"{name}-5d", "u", True)
+    for number in range(count):
+        record = made(1.0, f"{namespace}/{name}-{number}", f"{name}{number}", message="2 Insufficient cpu")
         metadata = replace(record.info.pod.metadata, ownerReferences=(owner,), labels={"pod-template-hash": "5d"})
         record.info = PodInfo(replace(record.info.pod, metadata=metadata))
         world.decisions.appendleft(record)
+
+
+def test_equal_rejections_of_an_owners_pods_are_one_line(world: World, drawn: Callable[..., list[str]]) -> None:
+    """With the number of pods; pods by themselves, and other reasons, have lines of their own."""
+    reject(world, "web", 20)
     for name in ("a", "b"):
         world.decisions.appendleft(made(1.0, f"shop/{name}", name, message="2 Insufficient cpu"))
     lines = [" ".join(line.split()[1:]) for line in drawn() if "Insufficient" in line]
@@ -189,3 +195,66 @@ def test_a_pod_at_a_permit_wait_is_shown_as_waiting(world: World, drawn: Callabl
     world.decisions.appendleft(record)
     (line,) = (line for line in drawn() if "default/a" in line)
     assert line.endswith("waits for Gate  to go to n1")
+
+
+def results(lines: list[str]) -> list[str]:
+    """Return the decisions without their times."""
+    start = next(number for number, line in enumerate(lines) if line.startswith("DECIDED"))
+    return [" ".join(line.split()[1:]) if line[:1].isdigit() else line.strip() for line in lines[start + 1 :]]
+
+
+def test_keys_list_the_pods_of_a_row(world: World, drawn: Callable[..., list[str]]) -> None:
+    """Enter lists them, and hides them again; the row stays selected when newer decisions come."""
+    reject(world, "web", 12)
+    reject(world, "api", 2)
+    view = View(world.overview)
+    keys = "KEYS  ↑↓ select  Enter pods  n namespace: all  o owner: all  Esc all"
+    assert keys in drawn(view=view)
+    assert keys not in drawn()
+    for key in (DOWN, DOWN, ENTER):
+        view.press(key)
+    listed = results(drawn(view=view))
+    assert listed[1].startswith("Deployment shop/web (12 pods)")
+    assert listed[2:] == [*(f"shop/web-{number}" for number in range(11, 1, -1)), "and 2 more"]
+    reject(world, "new", 1)
+    assert results(drawn(view=view))[3] == "shop/web-11"
+    view.press(ENTER)
+    assert len(results(drawn(view=view))) == 3
+    view.press(UP)
+    view.press(ENTER)
+    assert results(drawn(view=view))[2:4] == ["shop/api-1", "shop/api-0"]
+
+
+def test_keys_limit_the_decisions_to_a_namespace_or_an_owner(world: World, drawn: Callable[..., list[str]]) -> None:
+    reject(world, "web", 2)
+    reject(world, "api", 2, "tools")
+    world.decisions.appendleft(made(1.0, "tools/lone", "lone", node="n1"))
+    view = View(world.overview)
+
+    def names() -> list[str]:
+        return [line.split(" (")[0].split(" →")[0] for line in results(drawn(view=view))]
+
+    assert names() == ["tools/lone", "Deployment tools/api", "Deployment shop/web"]
+    view.press("n")
+    assert names() == ["Deployment shop/web"]
+    view.press("n")
+    assert names() == ["tools/lone", "Deployment tools/api"]
+    view.press(DOWN)
+    view.press("o")
+    assert names() == ["Deployment tools/api"]
+    assert any("n namespace: tools  o owner: Deployment tools/api" in line for line in drawn(view=view))
+    view.press(ESCAPE)
+    assert len(names()) == 3
+
+
+def test_the_selected_row_is_visible(world: World, drawn: Callable[..., list[str]]) -> None:
+    for number in range(60):
+        world.decisions.appendleft(made(1.0, f"default/p{number}", f"u{number}", node="n1"))
+    view = View(world.overview)
+    for _ in range(50):
+        view.press(DOWN)
+    assert any("default/p9 " in line for line in drawn(view=view)[:30])
+
+
+def test_keys_of_terminals_have_names() -> None:
+    assert list(split_keys("\x1b[A\x1b[Bjo\r\x1b")) == [UP, DOWN, DOWN, "o", ENTER, ESCAPE]

@@ -50,13 +50,18 @@ class Shown(NamedTuple):
 
     record: Record
     owner: str = ""
-    uids: set[str] = set()
-    """The pods that were rejected for the same reason."""
+    pods: dict[str, str] = {}
+    """The names, by UID, of the pods that were rejected for the same reason."""
 
     @property
     def name(self) -> str:
         """The pod, or its owner with the number of pods."""
-        return self.record.pod if len(self.uids) < 2 else f"{self.owner} ({len(self.uids)} pods)"
+        return self.record.pod if len(self.pods) < 2 else f"{self.owner} ({len(self.pods)} pods)"
+
+    @property
+    def key(self) -> Hashable:
+        """What stays the same when the decisions are read again."""
+        return (self.owner, self.record.message) if self.pods else (self.record.uid, self.record.time)
 
 
 class Overview:
@@ -94,21 +99,37 @@ class Overview:
     def node_count(self) -> int:
         return self._nodes.count
 
-    def decisions(self, limit: int) -> list["Shown"]:
-        """Return the last decisions, newest first; rejections of an owner's pods for the same reason appear once."""
+    def decisions(self, limit: int, namespace: str = "", owned_by: str = "") -> list["Shown"]:
+        """Return the last decisions, newest first; rejections of an owner's pods for the same reason appear once.
+
+        `namespace`, `owned_by`: of pods of this namespace or owner only.
+        """
         shown: list[Shown] = []
         rejected: dict[tuple[Owner, str], Shown] = {}
         for record in islice(self._decisions, _READ):
-            if record.outcome == UNSCHEDULABLE:
+            if namespace not in ("", record.namespace):
+                continue
+            if record.outcome == UNSCHEDULABLE or owned_by:
                 owner = Owner.of(record.info.pod, self._scheduler.core.cluster.listers)
+            if owned_by and owner.text != owned_by:
+                continue
+            if record.outcome == UNSCHEDULABLE:
                 equal = rejected.get((owner, record.message))
                 if equal is not None:
-                    equal.uids.add(record.uid)
+                    equal.pods[record.uid] = record.pod
                     continue
-                rejected[owner, record.message] = Shown(record, owner.text, {record.uid})
+                rejected[owner, record.message] = Shown(record, owner.text, {record.uid: record.pod})
             if len(shown) < limit:
                 shown.append(rejected[owner, record.message] if record.outcome == UNSCHEDULABLE else Shown(record))
         return shown
+
+    def owner_of(self, shown: "Shown") -> str:
+        """Return the owner of the pods of a decision."""
+        return shown.owner or Owner.of(shown.record.info.pod, self._scheduler.core.cluster.listers).text
+
+    def namespaces(self) -> list[str]:
+        """Return the namespaces of the pods of the last decisions."""
+        return sorted({record.namespace for record in islice(self._decisions, _READ)})
 
     def nodes(self) -> list[Usage]:
         """Return the usage of each node, in natural order of names: node-2 before node-10."""

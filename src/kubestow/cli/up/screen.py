@@ -1,12 +1,14 @@
 """The screen of `kubestow up`: where the cluster is, what to type, nodes, queue and the last decisions.
 
-It fills the terminal and is drawn again only when there is something new to see or the terminal changed its size. With
-more nodes than fit, zones are shown in their place.
+It fills the terminal and is drawn again only when there is something new to see, a key was pressed, or the terminal
+changed its size. With more nodes than fit, zones are shown in their place. Keys select a decision, list the pods of a
+row, and limit the decisions to a namespace or an owner.
 """
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from rich.console import Console, Group, RenderableType
@@ -15,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kubestow import __version__
+from kubestow.cli.up.keys import DOWN, ENTER, ESCAPE, UP, keys_to
 from kubestow.cli.up.overview import Overview, Shown, Usage
 from kubestow.insight.decisions.record import WAITING, Record
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED
@@ -30,19 +33,91 @@ _DECISION_LINES = 6
 """The fewest lines that decisions get, with the heading and the empty line before it."""
 _NO_DECISION_LINES = 2
 _FEWEST_ROWS = 3
+_MOST_ROWS = 200
+_MOST_PODS = 10
+"""Maximum number of pods that are listed below a row."""
 _GIB = 1024**3
 
 
 async def show(console: Console, overview: Overview, head: "Head", last_warning: Callable[[], str]) -> None:
     """Show the screen until cancelled."""
     seen: object = None
-    with Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live:
+    view, pressed = View(overview), asyncio.Event()
+
+    def press(key: str) -> None:
+        view.press(key)
+        pressed.set()
+
+    options = {"screen": True, "auto_refresh": False, "redirect_stdout": False, "redirect_stderr": False}
+    with keys_to(press) as has_keys, Live(console=console, **options) as live:  # type: ignore[arg-type]
         while True:
-            now = (overview.version, last_warning(), console.size)
+            now = (overview.version, last_warning(), console.size, view.state)
             if now != seen:
                 seen = now
-                live.update(render(overview, head, last_warning(), console.size.height), refresh=True)
-            await asyncio.sleep(SECONDS)
+                shown = view if has_keys else None
+                live.update(render(overview, head, last_warning(), console.size.height, shown), refresh=True)
+            pressed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SECONDS):
+                    await pressed.wait()
+
+
+class View:
+    """What the keys have chosen: a row, rows whose pods are listed, a namespace and an owner."""
+
+    def __init__(self, overview: Overview) -> None:
+        self._overview = overview
+        self._selected: Hashable = None
+        self.expanded: set[Hashable] = set()
+        self.namespace = ""
+        self.owner = ""
+
+    @property
+    def state(self) -> Hashable:
+        """A value that changes with the view."""
+        return self._selected, frozenset(self.expanded), self.namespace, self.owner
+
+    def rows(self) -> list[Shown]:
+        """Return the decisions of the chosen namespace and owner."""
+        return self._overview.decisions(_MOST_ROWS, self.namespace, self.owner)
+
+    def selected(self, rows: Sequence[Shown]) -> int:
+        """Return the number of the selected row: the first one unless another was chosen and is still there."""
+        return next((number for number, row in enumerate(rows) if row.key == self._selected), 0)
+
+    def press(self, key: str) -> None:
+        """Change the view as a key says; other keys are ignored."""
+        rows = self.rows()
+        number = self.selected(rows)
+        if key in (UP, DOWN) and rows:
+            self._selected = rows[max(0, min(len(rows) - 1, number + (1 if key == DOWN else -1)))].key
+        elif key == ENTER and rows:
+            self._selected = rows[number].key
+            self.expanded ^= {self._selected}
+        elif key == "n":
+            known = ["", *self._overview.namespaces()]
+            place = known.index(self.namespace) if self.namespace in known else 0
+            self.namespace, self.owner = known[(place + 1) % len(known)], ""
+        elif key == "o" and rows:
+            self.owner = "" if self.owner else self._overview.owner_of(rows[number])
+        elif key == ESCAPE:
+            self.namespace, self.owner, self._selected, self.expanded = "", "", None, set()
+
+    @property
+    def hint(self) -> Text:
+        """The keys, on one line."""
+        where, whose = self.namespace or "all", self.owner or "all"
+        keys = (
+            ("↑↓", "select"),
+            ("Enter", "pods"),
+            ("n", f"namespace: {where}"),
+            ("o", f"owner: {whose}"),
+            ("Esc", "all"),
+        )
+        line = Text("KEYS", style="bold", no_wrap=True, overflow="ellipsis")
+        for key, what in keys:
+            line.append("  ").append(key, style="not bold cyan").append(f" {what}", style="not bold")
+        return line
 
 
 class Head(NamedTuple):
@@ -60,15 +135,17 @@ class Head(NamedTuple):
         return [first, *(Text(f"  {command}") for command in (f"export KUBECONFIG={self.kubeconfig}", *self.commands))]
 
 
-def render(overview: Overview, head: Head, warning: str, height: int) -> RenderableType:
-    """Return the screen. Decisions replace the hint once there are some."""
-    decisions = overview.decisions(height)
+def render(overview: Overview, head: Head, warning: str, height: int, view: View | None = None) -> RenderableType:
+    """Return the screen. Decisions replace the hint once there are some. `view`: what the keys have chosen."""
+    decisions = overview.decisions(height) if view is None else view.rows()
+    is_empty = not decisions and not (view is not None and (view.namespace or view.owner))
     parts: list[RenderableType] = [_title(overview, head.url)]
     if warning:
         parts.append(_line(warning, "yellow"))
     parts.append(_line(f"Page: {head.page}", "cyan"))
-    room = height - len(parts) - _QUEUE_LINES - (_DECISION_LINES if decisions else _NO_DECISION_LINES)
-    if decisions and overview.node_count + _TABLE_LINES + len(head.hint) + 1 > room:
+    room = height - len(parts) - _QUEUE_LINES - (_NO_DECISION_LINES if is_empty else _DECISION_LINES)
+    room -= 0 if view is None else 1
+    if not is_empty and overview.node_count + _TABLE_LINES + len(head.hint) + 1 > room:
         parts.append(_line(f"export KUBECONFIG={head.kubeconfig}", "dim"))
         room -= 1
     else:
@@ -79,8 +156,11 @@ def render(overview: Overview, head: Head, warning: str, height: int) -> Rendera
         table = _usages(("NODE", "ZONE", "STATE"), overview.nodes(), rows)
     else:
         table = _usages(("ZONE", "NODES", ""), overview.zones(), rows)
-    parts += [Text(), table, Text(), _queue(overview.queue), Text()]
-    parts.append(_decisions(decisions) if decisions else Text("No pod has been scheduled yet.", style="dim"))
+    parts += [Text(), table, Text(), _queue(overview.queue), *([] if view is None else [view.hint]), Text()]
+    below = height - len(parts) - len(table.rows) - _TABLE_LINES
+    parts.append(
+        Text("No pod has been scheduled yet.", style="dim") if is_empty else _decisions(decisions, view, below)
+    )
     return Group(*parts)
 
 
@@ -139,12 +219,28 @@ def _queue(lengths: dict[str, int]) -> Text:
     return line
 
 
-def _decisions(decisions: list[Shown]) -> Table:
+def _decisions(decisions: list[Shown], view: View | None, room: int) -> Table:
+    """Return the decisions from the one that makes the selected row visible."""
     table = _table("DECIDED", "POD", "RESULT")
     table.columns[2].no_wrap = False
-    for shown in decisions:
-        table.add_row(_clock(shown.record.time), shown.name, _result(shown.record))
+    selected = -1 if view is None else view.selected(decisions)
+    pods = [_pods(shown) if view is not None and shown.key in view.expanded else [] for shown in decisions]
+    first = max(selected, 0)
+    while first and sum(len(below) + 1 for below in pods[first - 1 : selected + 1]) < room:
+        first -= 1
+    for number, shown in enumerate(decisions[first:], first):
+        style = "reverse" if number == selected else ""
+        table.add_row(_clock(shown.record.time), shown.name, _result(shown.record), style=style)
+        for name in pods[number]:
+            table.add_row("", Text(f"  {name}", style="dim"), "")
     return table
+
+
+def _pods(shown: Shown) -> list[str]:
+    """Return the pods of a row."""
+    names = list(shown.pods.values()) or [shown.record.pod]
+    more = len(names) - _MOST_PODS
+    return [*names[:_MOST_PODS], *([f"and {more} more"] if more > 0 else [])]
 
 
 def _result(record: Record) -> Text:
