@@ -238,3 +238,15 @@ def test_axe_finds_no_serious_problem(browser: Browser, cluster: Up, scheme: str
                 if broken["impact"] in ("serious", "critical")
             ]
     assert found == []
+
+
+def test_the_queue_names_causes_and_is_limited_to_an_owner(page: Page) -> None:
+    """The groups have the cause and the change of the overview; one owner can be chosen."""
+    go(page, "#/queue")
+    owners = page.get_by_role("grid", name="Owners of pods in the queue")
+    expect(owners).to_contain_text("scheduling gate example.com/quota removed")
+    page.get_by_label("Owner", exact=True).select_option(label="Pod default/held (1)")
+    expect(page.get_by_role("grid", name="Pods in the queue").get_by_role("row")).to_have_count(2)
+    expect(page.get_by_role("main")).to_contain_text("→ scheduling gate example.com/quota removed (helps 1 of 1)")
+    page.get_by_role("button", name="Show all").click()
+    expect(owners).to_be_visible()

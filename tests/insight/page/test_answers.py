@@ -321,3 +321,14 @@ def test_nodes_are_in_natural_order() -> None:
         assert decision["matrix"]["nodes"] == names
         assert [change["nodes"] for change in explained["wouldFitIf"][:2]] == [names[:5], names[:1]]
         assert found["nodes"] == names
+
+
+def test_pending_pods_are_grouped_by_owner_and_cause(site: Site) -> None:
+    """Like the overview of `kubestow explain`; of one owner if it is given."""
+    found, every, other = ask(site, "/pending?owner=Pod+default/big", "/pending", "/pending?namespace=other")
+    assert found.keys() == documented("Pending pods by owner").keys()
+    (group,) = found["groups"]
+    assert (group["owner"], group["cause"]) == ("Pod default/big", "2 Insufficient cpu")
+    assert group["remedy"]["change"] == "request of cpu lowered from 8 to 3"
+    assert {one["owner"] for one in every["groups"]} == {"Pod default/big", "Pod default/held"}
+    assert other["groups"] == []

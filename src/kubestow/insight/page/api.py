@@ -42,6 +42,9 @@ class Api:
             "queue": self._queue,
             "decisions": self._decisions,
             "explain": self._explain,
+            "pending": lambda parameters: parameters.bench.pending(
+                parameters.given("namespace"), parameters.given("owner")
+            ),
             "groups": self._groups,
             "times": self._times,
             "compare": self._compare,

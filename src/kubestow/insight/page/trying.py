@@ -22,6 +22,8 @@ from kubestow.insight.explain.dry_run import DryRun, assume_and_reserve
 from kubestow.insight.explain.explanation import Explanation, cause_trees, explain_group_run, explained
 from kubestow.insight.explain.group_run import GroupRun
 from kubestow.insight.explain.manifests import read_pods
+from kubestow.insight.explain.overview import pending_overview
+from kubestow.insight.explain.owners import Owner
 from kubestow.insight.explain.world import ExplainError, World
 from kubestow.insight.page import comparing
 from kubestow.insight.page.decisions import Decisions, with_matrix
@@ -62,6 +64,18 @@ class DryRuns:
             node = pod.spec.nodeName
             notes = (f"the pod is on node {node}; this dry run shows where it would be scheduled now",) if node else ()
             return _to_dict(explained(DryRun(world, world.remove_for_scheduling(pod)), against, notes))
+
+        return await self._in_thread(run)
+
+    async def pending(self, namespace: str, owner: str) -> dict[str, Any]:
+        """Explain pending pods by owner and cause, of a namespace or an owner unless it is empty. Raises ApiError."""
+        scene = self.scene()
+
+        def run() -> dict[str, Any]:
+            world = scene.world()
+            pods = (pod for pod in world.pending.values() if namespace in ("", pod.metadata.namespace))
+            listers = world.cluster.listers
+            return pending_overview(world, [one for one in pods if owner in ("", Owner.of(one, listers).text)]).tree()
 
         return await self._in_thread(run)
 

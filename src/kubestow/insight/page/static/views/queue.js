@@ -27,16 +27,39 @@ const OWNER_COLUMNS = [
 	numbers("size", "Pods", "80px", { narrow: true }),
 	{ key: "age", title: "Longest", width: "96px", narrow: true, end: true, sort: ({ created }) => -created, cell: ({ created }) => duration(Math.max(0, Math.round(now() - created))) },
 	{ key: "owner", title: "Owner", width: "minmax(200px,1.4fr)", small: "minmax(110px,1fr)", narrow: true, sort: true, cell: ({ owner }) => html`<${Name}>${owner}<//>` },
-	{ key: "reason", title: "Reason", width: "minmax(200px,2.4fr)", sort: true, cell: ({ reason }) => html`<span title=${reason}>${reason || "–"}</span>` },
-	{ key: "help", title: "What would help", width: "140px", cell: ({ oldest }) => html`<a href=${podLink(oldest)} tabindex="-1">see its oldest pod</a>` },
+	{ key: "reason", title: "Reason", width: "minmax(200px,2fr)", sort: ({ cause, reason }) => cause || reason, cell: ({ cause, reason }) => html`<span title=${`${cause ? `${cause}\n` : ""}${reason}`}>${cause || reason || "–"}</span>` },
+	{ key: "help", title: "What would help", width: "minmax(150px,1.4fr)", cell: ({ remedy, oldest }) => (remedy ? html`<span title=${remedy.change}>${remedy.change}</span>` : html`<a href=${podLink(oldest)} tabindex="-1">see its oldest pod</a>`) },
 ];
+
+/** Up to this number of pods, causes are computed without a request, and again every minute: that costs the scheduler. */
+const CHEAP = 500;
+
+/** The groups of the overview of pending pods: of one owner, or of all; the overview is computed when it is needed. */
+function useCauses({ owner, namespace, causes }, count) {
+	const possible = about.value?.can.explain && when().at == null && count > 0;
+	const wanted = possible && (owner || causes || count <= CHEAP);
+	const again = `${causes || ""} ${count <= CHEAP ? Math.floor(now() / 60) : ""}`;
+	const found = useAnswer(wanted ? "pending" : null, { run: when().run, namespace, owner }, again);
+	return { found, offered: possible && count > CHEAP && !owner };
+}
+
+/** Adds the cause and the change that helps most, from the group of the overview with the same owner and plugin. */
+function explained(groups, overview) {
+	const known = new Map();
+	for (const one of overview?.groups || []) known.set(one.owner, [...(known.get(one.owner) || []), one]);
+	return groups.map((group) => {
+		const same = known.get(group.owner) || [];
+		const one = same.find(({ plugin }) => group.plugins.includes(plugin)) || (same.length === 1 ? same[0] : null);
+		return one ? { ...group, cause: one.cause, remedy: one.remedy } : group;
+	});
+}
 
 /** Pods of one owner with the same reason, as one row. */
 function byOwner(rows) {
 	const groups = new Map();
 	for (const row of rows) {
 		const owner = row.owner || `Pod ${row.pod}`, reason = brief(row.reason), key = `${owner}\n${reason}`;
-		const group = groups.get(key) || { uid: key, owner, reason, size: 0, created: row.created, oldest: row.pod };
+		const group = groups.get(key) || { uid: key, owner, reason, plugins: row.plugins, size: 0, created: row.created, oldest: row.pod };
 		groups.set(key, group);
 		group.size += 1;
 		if (row.created < group.created) Object.assign(group, { created: row.created, oldest: row.pod });
@@ -75,7 +98,9 @@ export function Queue() {
 		return inState.filter((row) => (!why || brief(row.reason) === why) && (!plugin || row.plugins.includes(plugin)) && (!owner || (row.owner || `Pod ${row.pod}`) === owner)
 			&& (!text || `${row.pod} ${row.reason} ${row.plugins.join(" ")} ${row.event} ${row.group}`.toLowerCase().includes(text)));
 	}, [inState, reason, plugin, owner, filter]);
-	const groups = useMemo(() => (grouped ? byOwner(rows) : []), [rows, grouped]);
+	const causes = useCauses(options, data?.rows.length || 0);
+	const groups = useMemo(() => (grouped ? explained(byOwner(rows), causes.found.data) : []), [rows, grouped, causes.found.data]);
+	const owners = useMemo(() => tally(inState, (row) => row.owner || `Pod ${row.pod}`).slice(0, 200), [inState]);
 	return html`<${Answer} of=${answer} what="Reading the queue">${() => html`
 		<${Title} controls=${html`<input type="search" aria-label="Filter the queue" placeholder="Filter by name, reason, event" value=${filter} onInput=${(event) => setOptions({ filter: event.target.value })} />`}>Queue<//>
 		<div class="chips" role="group" aria-label="State">
@@ -84,11 +109,16 @@ export function Queue() {
 		</div>
 		<div class="row"><div class="segments" role="group" aria-label="Rows">
 			<button aria-pressed=${grouped} onClick=${() => setOptions({ by: null, owner: null, follow: null, filter: null })}>By owner</button><button aria-pressed=${!grouped} onClick=${() => setOptions({ by: "pods" })}>Pods</button></div>
-			${namespaces.length > 1 && html`<select aria-label="Namespace" onChange=${(event) => setOptions({ namespace: event.target.value || null })}><option value="">All namespaces</option>${namespaces.map((name) => html`<option key=${name} value=${name} selected=${name === namespace}>${name}</option>`)}</select>`}</div>
+			${namespaces.length > 1 && html`<select aria-label="Namespace" onChange=${(event) => setOptions({ namespace: event.target.value || null })}><option value="">All namespaces</option>${namespaces.map((name) => html`<option key=${name} value=${name} selected=${name === namespace}>${name}</option>`)}</select>`}
+			${(owners.length > 1 || owner) && html`<select aria-label="Owner" onChange=${(event) => setOptions({ owner: event.target.value || null, reason: null })}><option value="">All owners</option>${owners.map(([name, size]) => html`<option key=${name} value=${name} selected=${name === owner}>${name} (${count(size)})</option>`)}</select>`}
+			${causes.offered && html`<button onClick=${() => setOptions({ causes: Math.round(now()) })}>${causes.found.data ? "Find the causes again" : "Find the causes"}</button>`}
+			${causes.found.error && html`<span class="hint">${causes.found.error.message}</span>`}</div>
 		${(plugin || reason || owner) && html`<p class="banner past">Only pods ${[owner && html`of <strong>${owner}</strong> `, plugin && html`blocked by <strong>${plugin}</strong> `, reason && html`with <strong>${brief(reason)}</strong>`]}. <button onClick=${() => setOptions({ plugin: null, reason: null, owner: null })}>Show all</button></p>`}
+		${owner && (causes.found.data?.groups || []).map(({ cause, remedy, count: size }) => html`<p class="hint" key=${cause}>${cause}${remedy && html`<br />→ ${remedy.change} (helps ${remedy.atLeast ? "at least " : ""}${count(remedy.helps)} of ${count(size)})`}</p>`)}
+		${(causes.found.data?.notes || []).map((note) => html`<p class="hint" key=${note}>${note}</p>`)}
 		${data.rows.length === 0 && !follow ? html`<${Empty} title="No pending pods" icon="queue">${about.value.live ? "Every pod has a node. New pods appear here when they are created." : "At this moment every pod had a node."}<//>`
 		: html`
-			${!reason && reasons.length > 0 && html`<${Bars} label="Reasons" all=${inState.length} items=${reasons.slice(0, 4).map(([text, size]) => ({ key: text, size, text, title: text }))} onPick=${(text) => setOptions({ reason: text })}>
+			${!reason && !owner && reasons.length > 0 && html`<${Bars} label="Reasons" all=${inState.length} items=${reasons.slice(0, 4).map(([text, size]) => ({ key: text, size, text, title: text }))} onPick=${(text) => setOptions({ reason: text })}>
 				${reasons.length > 4 && html`<li class="hint">${plural(reasons.length - 4, "more reason")}</li>`}<//>`}
 			<div class=${follow ? "beside open" : "beside"}>
 				${grouped && groups.length ? html`<${Table} id="owners" fill label="Owners of pods in the queue" rows=${groups} columns=${OWNER_COLUMNS} order=${options.sort || "-age"} onOrder=${(sort) => setOptions({ sort })}
