@@ -117,7 +117,7 @@ async def serve(figures: Path) -> None:
         print(await LocalServer(Site(MeteredApi([run], poller.events))).start(0), flush=True)
         task = asyncio.create_task(poller.run())
         begin, created = loop.time(), 0
-        while not task.result():
+        while not task.done():
             due = int((loop.time() - begin) * RATE)
             for number in range(created, due):
                 world.cluster.add(make_pod(f"pod-{number}", cpu="100m", memory="100Mi"))
