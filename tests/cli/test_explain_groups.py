@@ -84,7 +84,8 @@ def test_the_number_of_missing_pods_of_a_gang_is_shown(racks: Files) -> None:
     output = racks.explain("podgroup/late").output
     assert "  the gang waits for 2 more pods to be created\n" in output
     assert output.endswith(
-        "Would fit if\n  group    minCount lowered from 4 to 2\n           2 of its pods would have a node\n"
+        "Would fit if\n  group    2 more pods like ml/late-0 created\n           4 of its pods would have a node\n"
+        "  group    minCount lowered from 4 to 2\n           2 of its pods would have a node\n"
     )
 
 

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from itertools import islice
 
 from kubestow.cli.explain.lines import (
+    HEIGHT,
     cause_lines,
     change_lines,
     examples,
     nothing_helps,
     row,
     sentence,
+    some_ways,
     title,
     to_the_second,
     wrapped,
@@ -17,8 +19,7 @@ from kubestow.cli.explain.lines import (
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED, GroupDecision
 from kubestow.insight.explain.explanation import GroupExplanation
 
-_PLACEMENTS = 8
-_SUGGESTIONS = 6
+_PLACEMENTS = 4
 
 
 def group_lines_of(explanation: GroupExplanation, *, wide: bool = False) -> str:
@@ -28,9 +29,10 @@ def group_lines_of(explanation: GroupExplanation, *, wide: bool = False) -> str:
         list(_headline(explanation, most)),
         list(_placements(explanation.decision, most)),
         list(cause_lines(explanation.causes)),
-        list(_would_fit(explanation, None if wide else _SUGGESTIONS)),
         [line for note in explanation.notes for line in wrapped(f"Note: {note}", "")],
     ]
+    room = HEIGHT - sum(len(section) + 1 for section in sections if section)
+    sections.insert(-1, list(_would_fit(explanation, None if wide else room)))
     return "\n\n".join("\n".join(section) for section in sections if section)
 
 
@@ -81,14 +83,13 @@ def _placements(decision: GroupDecision, most: int | None) -> Iterator[str]:
         yield f"  and {sum(len(names) for _, names in ranked[most:])} other placements; see -o wide"
 
 
-def _would_fit(explanation: GroupExplanation, most: int | None) -> Iterator[str]:
+def _would_fit(explanation: GroupExplanation, room: int | None) -> Iterator[str]:
     suggestions = explanation.would_fit_if
     if not suggestions and not explanation.is_stuck:
         return
     yield title("Would fit if")
     if not suggestions:
         yield from nothing_helps(explanation.causes, explanation.decision.message)
-    for one in suggestions[:most]:
-        yield from change_lines(one.side, one.change, f"{one.placed} of its pods would have a node")
-    if most is not None and len(suggestions) > most:
-        yield f"  and {len(suggestions) - most} other ways; see -o wide"
+    effect = "{} of its pods would have a node"
+    ways = [list(change_lines(one.side, one.change, effect.format(one.placed))) for one in suggestions]
+    yield from some_ways(ways, room)

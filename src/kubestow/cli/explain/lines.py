@@ -6,12 +6,15 @@ Lines contain styles, for `click.echo` in guarded output.
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from kubestow.cli.terminal import style
 from kubestow.insight.explain.causes import Cause
 
 WIDTH = 80
+HEIGHT = 24
+"""The size of a terminal."""
 SHOWN_NAMES = 3
 _NAME_WIDTH = 24
 _LONGEST_NAME = 64
@@ -19,6 +22,7 @@ _CUT = ".."
 """Replaces the omitted part of a name."""
 _SIDE = 11
 _CAUSES = 4
+_FEWEST_WAYS = 2
 
 
 def wrapped(text: str, indent: str, width: int = WIDTH) -> Iterator[str]:
@@ -71,6 +75,19 @@ def cause_lines(causes: Sequence[Cause], most: int | None = _CAUSES) -> Iterator
         yield from rest
     if most is not None and len(causes) > most:
         yield f"  and {len(causes) - most} more; see -o wide"
+
+
+def some_ways(ways: Sequence[Sequence[str]], room: int | None) -> Iterator[str]:
+    """Yield the lines of suggestions that fit in some lines, but at least of the first two; of all without a limit."""
+    count = len(ways)
+    if room is not None and sum(map(len, ways)) >= room:
+        lengths = accumulate(map(len, ways))
+        count = max(_FEWEST_WAYS, sum(length < room - 1 for length in lengths))
+    for lines in ways[:count]:
+        yield from lines
+    if len(ways) > count:
+        left = len(ways) - count
+        yield f"  and {left} other way{'s' if left > 1 else ''}; see -o wide"
 
 
 def nothing_helps(causes: Sequence[Cause], reason: str) -> Iterator[str]:

@@ -2,10 +2,10 @@
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 
 from kubestow.cli.explain import nodes as explain_nodes
 from kubestow.cli.explain.lines import (
+    HEIGHT,
     SHOWN_NAMES,
     cause_lines,
     change_lines,
@@ -14,6 +14,7 @@ from kubestow.cli.explain.lines import (
     format_other_count,
     nothing_helps,
     sentence,
+    some_ways,
     title,
     to_the_second,
     wrapped,
@@ -25,9 +26,6 @@ from kubestow.insight.explain.explanation import Explanation
 from kubestow.insight.explain.would_fit import Suggestion
 
 _SUGGESTIONS = 6
-_LINES = 24
-"""The height of a terminal."""
-_FEWEST_SUGGESTIONS = 2
 _FEWEST_LINES = 7
 """The lines that suggestions get."""
 _MOVES = 3
@@ -78,10 +76,10 @@ def lines_of(explanation: Explanation, node: str = "", *, wide: bool = False) ->
         if not wide and not node and decision.outcome != SCHEDULED:
             # What is left out last: why nodes were rejected, which the first lines summarize.
             for optional in reversed(sections[2:]):
-                if sum(len(section) + 1 for section in others) > _LINES - _FEWEST_LINES and optional in others:
+                if sum(len(section) + 1 for section in others) > HEIGHT - _FEWEST_LINES and optional in others:
                     others.remove(optional)
                     sections.remove(optional)
-        room = _LINES - sum(len(section) + 1 for section in others)
+        room = HEIGHT - sum(len(section) + 1 for section in others)
         sections.append(list(_would_fit(explanation, None if wide else room)))
     sections.append(notes)
     return "\n\n".join("\n".join(section) for section in sections if section)
@@ -208,16 +206,7 @@ def _would_fit(explanation: Explanation, room: int | None) -> Iterator[str]:
     yield title("Would fit if")
     if not suggestions:
         yield from _together(explanation)
-    shown = [list(change_lines(one.side, one.change, _opens(one))) for one in suggestions]
-    count = len(shown)
-    if room is not None and sum(map(len, shown)) >= room:
-        lengths = accumulate(map(len, shown))
-        count = max(_FEWEST_SUGGESTIONS, sum(length < room - 1 for length in lengths))
-    for lines in shown[:count]:
-        yield from lines
-    if len(shown) > count:
-        left = len(shown) - count
-        yield f"  and {left} other way{'s' if left > 1 else ''}; see -o wide"
+    yield from some_ways([list(change_lines(one.side, one.change, _opens(one))) for one in suggestions], room)
 
 
 def _together(explanation: Explanation) -> Iterator[str]:

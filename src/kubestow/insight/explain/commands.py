@@ -240,9 +240,12 @@ def _volume_manifest(volume: PersistentVolume) -> dict[str, Any]:
 
 
 def _of_resource_claim(old: ResourceClaim | None, new: ResourceClaim) -> Iterator[str]:
-    if old is None:
-        return
     name, namespace = new.metadata.name, new.metadata.namespace
+    if old is None:
+        head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+        if not new.metadata.ownerReferences:
+            yield _created({**head, "metadata": {"name": name, "namespace": namespace}, "spec": _tree(new.spec)})
+        return
     patch = patch_between(_tree(old.spec), _tree(new.spec))
     if patch:
         yield _created_again("resourceclaim", name, namespace, {"spec": patch, "status": None})

@@ -12,6 +12,7 @@ from kubestow.api.timestamps import format_time
 from kubestow.insight.decisions.schema import ERROR, SCHEDULED, UNSCHEDULABLE, VERSION, Decision, GroupDecision, Queue
 from kubestow.insight.explain.against import Against, against
 from kubestow.insight.explain.causes import Cause, causes_of
+from kubestow.insight.explain.causes.pod_groups import topology_causes
 from kubestow.insight.explain.changes import combine_changes
 from kubestow.insight.explain.commands import commands_for
 from kubestow.insight.explain.dry_run import DryRun
@@ -135,7 +136,8 @@ def explain_group_run(run: GroupRun, against: str = "", notes: tuple[str, ...] =
         decision = run.decision()
     if decision.outcome == SCHEDULED:
         return GroupExplanation(decision, "dry run", (), notes, run.only)
-    causes = tuple(causes_of(DryRun(run.world, PodInfo(run.pods[0]), only_filters=True)))
+    causes = tuple(topology_causes(run.world, run.group))
+    causes += tuple(causes_of(DryRun(run.world, PodInfo(run.pods[0]), only_filters=True)))
     would_fit = tuple(group_would_fit_if(run, causes))
     is_stuck = decision.outcome == UNSCHEDULABLE and not would_fit
     return GroupExplanation(decision, "dry run", would_fit, notes, run.only, is_stuck, causes)

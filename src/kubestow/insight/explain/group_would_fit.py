@@ -6,7 +6,7 @@ sufficient number of additional nodes of a kind.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import combinations, islice
 
 import msgspec
 from msgspec.structs import replace
@@ -16,10 +16,13 @@ from kubestow.api.pod_groups import GangPolicy, PodGroup
 from kubestow.insight.explain import amounts
 from kubestow.insight.explain.amounts import Request
 from kubestow.insight.explain.causes import Cause
-from kubestow.insight.explain.changes import CLUSTER, POD, Change, changed, feasible_after, smallest
+from kubestow.insight.explain.changes import CLUSTER, POD, Change, changed, combine_changes, feasible_after, smallest
 from kubestow.insight.explain.cluster_changes import node_like, nodes_added
+from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.group_run import GroupRun, evaluate_group
+from kubestow.insight.explain.together import nearest_together
 from kubestow.insight.explain.would_fit import Search
+from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.results import Code
 
 GROUP = "group"
@@ -46,7 +49,11 @@ def group_would_fit_if(run: GroupRun, causes: Iterable[Cause] = ()) -> list[Grou
     `causes`: what stands in the way of its first pod.
     """
     search = _Search(run, [change for cause in causes for change in cause.changes])
-    found = {one.text: (one, placed) for one in search.changes() if (placed := search.placed(one))}
+    tried = list(search.changes())
+    found = {one.text: (one, placed) for one in tried if (placed := search.placed(one))}
+    if not found:
+        pairs = ((one, placed) for one in search.pairs(tried) if (placed := search.placed(one)))
+        found = {one.text: (one, placed) for one, placed in islice(pairs, 1)}
     ranked = sorted(found.values(), key=lambda one: (one[0].size, -one[1], one[0].text))
     return [GroupSuggestion(change.side, change.text, placed) for change, placed in ranked]
 
@@ -69,7 +76,9 @@ class _Search:
             text = f"minCount lowered from {group.min_count} to {enough}"
             yield _of_group(group, text, (group.min_count - enough) / group.min_count, schedulingPolicy=policy)
         if run.lacks:
+            yield _of_group(group, f"{run.lacks} more pods like {run.pods[0].key} created", 0.2)
             return
+        yield from (one for one in self._more if any(isinstance(obj, PodGroup) for obj in one.objects))
         if group.topology_key:
             yield _of_group(group, f"topology constraint {group.topology_key} removed", 0.6, schedulingConstraints=None)
         for change in self._of_pods():
@@ -80,6 +89,16 @@ class _Search:
         for change in islice(nodes_added(run.world, different), _MOST_KINDS):
             if self._left >= trials * len(run.pods):
                 yield from self._enough_nodes(change)
+
+    def pairs(self, tried: Sequence[Change]) -> Iterator[Change]:
+        """Yield every two changes, of which at most one is of the pods, and those that the first pod needs at once."""
+        run = self._run
+        for two in combinations(tried, 2):
+            if not all(one.pod for one in two):
+                yield combine_changes(two)
+        together = combine_changes(nearest_together(DryRun(run.world, PodInfo(run.pods[0]), only_filters=True))[1])
+        if together.text and (together.pod is None or _have_equal_specs(run.pods)):
+            yield together
 
     def _of_pods(self) -> Iterator[Change]:
         run, first = self._run, self._run.pods[0]
@@ -148,6 +167,9 @@ class _Search:
             return 0
         pods = run.pods if change.pod is None else [replace(pod, spec=change.pod.spec) for pod in run.pods]
         group = next((obj for obj in change.objects if isinstance(obj, PodGroup)), run.group)
+        if run.lacks and group.min_count > run.scheduled + len(pods):
+            # The change is to create the missing pods.
+            pods = [*pods, *(_copy(pods[0], number) for number in range(run.lacks))]
         with changed(run.world, change):
             outcome = evaluate_group(run.world, group, pods, run.only)
         fits = outcome.code is Code.SUCCESS and group.min_count <= run.scheduled + len(pods)
@@ -156,6 +178,11 @@ class _Search:
 
 def _of_group(group: PodGroup, text: str, size: float, **spec: object) -> Change:
     return Change(GROUP, text, size, objects=(replace(group, spec=replace(group.spec, **spec)),))
+
+
+def _copy(pod: Pod, number: int) -> Pod:
+    name = f"{pod.metadata.name}-new-{number}"
+    return replace(pod, metadata=replace(pod.metadata, name=name, uid=name))
 
 
 def _have_equal_specs(pods: list[Pod]) -> bool:

@@ -58,7 +58,7 @@ class Scene:
 
     def keys(self) -> Counter[str]:
         """Return the keys of node labels with the number of nodes."""
-        return self.world.of_nodes(_label_keys)
+        return self.world.of_nodes(label_keys)
 
     def nodes(self) -> list[Node]:
         return self.world.of_nodes(_nodes)
@@ -79,7 +79,8 @@ def _nodes(world: World) -> list[Node]:
     return [node for node in world.cluster.nodes.nodes if node is not None]
 
 
-def _label_keys(world: World) -> Counter[str]:
+def label_keys(world: World) -> Counter[str]:
+    """Return the keys of node labels with the number of nodes."""
     return Counter(key for node in world.of_nodes(_nodes) for key in node.metadata.labels)
 
 

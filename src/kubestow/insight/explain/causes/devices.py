@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from kubestow.api.devices import DeviceRequest, ResourceClaim
+from kubestow.api.devices import DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaim, ResourceClaimSpec
 from kubestow.api.meta import ObjectMeta, OwnerReference, controller_of
 from kubestow.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubestow.insight.explain.causes.cause import NEAR, Cause, Scene, counted, existing, listed, names_in
@@ -110,6 +110,12 @@ def _missing(scene: Scene, wanted: PodResourceClaim, name: str) -> Iterator[Caus
     known = names_in(scene.listers.resource_claims, namespace)
     similar = nearest(name, known)
     changes = [_named(scene, wanted, f"{name} changed", one) for one in similar]
+    for one in list(scene.listers.device_classes)[:_MOST_NAMES]:
+        exactly = ExactDeviceRequest(one.metadata.name, allocationMode="ExactCount", count=1)
+        spec = ResourceClaimSpec(DeviceClaim((DeviceRequest("device", exactly),)))
+        made = ResourceClaim(ObjectMeta(name, namespace, uid=f"uid-{name}"), spec)
+        how = f"created, for a device of class {one.metadata.name}"
+        changes.append(_claim_made(made, how)._replace(size=0.2))
     text = f'resourceclaim "{name}" not found in namespace {namespace}: create it{existing(known)}'
     yield Cause(_PLUGIN, text + did_you_mean(similar), similar, tuple(changes))
 

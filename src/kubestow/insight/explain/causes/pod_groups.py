@@ -6,14 +6,36 @@ from msgspec.structs import replace
 
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.pod import PodSchedulingGroup
-from kubestow.api.pod_groups import AnyGroup, PodGroup, group_key, group_name
-from kubestow.insight.explain.causes.cause import NEAR, Cause, Scene, counted, names_in
+from kubestow.api.pod_groups import (
+    AnyGroup,
+    PodGroup,
+    PodGroupConstraints,
+    TopologyConstraint,
+    group_key,
+    group_name,
+)
+from kubestow.insight.explain.causes.cause import NEAR, Cause, Scene, counted, label_keys, names_in
 from kubestow.insight.explain.changes import CLUSTER, Change
 from kubestow.insight.explain.names import did_you_mean, nearest
 from kubestow.insight.explain.obstacles import pod_change
+from kubestow.insight.explain.world import World
 from kubestow.scheduler.cluster.pod_groups import PodGroups
 
 _GANG = "GangScheduling"
+
+
+def topology_causes(world: World, group: PodGroup) -> Iterator[Cause]:
+    """Yield the topology key of a group that no node has as a label."""
+    key, keys = group.topology_key, world.of_nodes(label_keys)
+    if key and keys and key not in keys:
+        similar = nearest(key, keys)
+        changes = []
+        for near in similar:
+            constraints = PodGroupConstraints((TopologyConstraint(near),))
+            changed = replace(group, spec=replace(group.spec, schedulingConstraints=constraints))
+            changes.append(Change(CLUSTER, f"topology key {key} changed to {near}", NEAR, objects=(changed,)))
+        text = f"no node has the label {key} of the topology constraint{did_you_mean(similar)}"
+        yield Cause("TopologyPlacementGenerator", text, similar, tuple(changes))
 
 
 def group_causes(scene: Scene) -> Iterator[Cause]:
