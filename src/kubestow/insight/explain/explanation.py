@@ -161,7 +161,17 @@ def explain_without_profile(world: World, pod: Pod, error: NoProfileError, notes
         time=format_time(world.now),
         priority=priority,
     )
-    return Explanation(decision, "dry run", found, None, notes, causes=(Cause("", message, tuple(error.similar)),))
+    causes = (Cause("", message, tuple(error.similar)),)
+    if found:
+        return Explanation(decision, "dry run", found, None, notes, causes=causes)
+    # With the profile, something else is in the way.
+    change, run = runs[0]
+    others = explained(run)
+    node, steps = ("", ()) if others.together is None else (others.together.node, others.together.changes)
+    for one in others.would_fit_if[:1]:
+        node, steps = one.nodes[0], (one.change,)
+    together = Together(node, (change.text, *steps)) if steps else None
+    return Explanation(decision, "dry run", (), None, notes, True, (*causes, *others.causes), together)
 
 
 def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Explanation:

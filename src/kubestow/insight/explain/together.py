@@ -32,6 +32,7 @@ from kubestow.scheduler.cluster.pods import PodInfo
 _MOST_CLAIMS = 10
 _MOST_ALIKE = 2
 _MOST_CORRECTIONS = 6
+_MOST_ROUNDS = 3
 _LARGEST_CORRECTION = 0.5
 IsEnough = Callable[[Sequence[str]], bool]
 """Returns whether the node is feasible after some steps."""
@@ -151,10 +152,23 @@ class _Search:
             for removal in self._removals(texts):
                 if self._is_enough(removal, [*texts, removal.text]):
                     return self._least(removal, [*texts, removal.text])
+        for texts in everywhere:
+            for _ in range(_MOST_ROUNDS):
+                more = [text for text in self._revealed(texts) if text not in texts]
+                texts = [*texts, *more]
+                if more and self._is_enough(None, texts):
+                    return self._least(None, texts)
+                if not more:
+                    break
         for two in combinations(dict.fromkeys(everywhere[0]), 2):
             if self._is_enough(None, two):
                 return self._least(None, list(two))
         return []
+
+    def _revealed(self, texts: Sequence[str]) -> list[str]:
+        """Return the changes for the causes that others have hidden before some steps were applied."""
+        with self._applied(texts) as applied:
+            return list(dict.fromkeys(one.text for one in _missing(self._world, applied.pod)))
 
     def _removals(self, texts: Sequence[str]) -> list[Change]:
         """Return removals of pods of lower priority that may be necessary after other changes."""

@@ -177,9 +177,13 @@ def _no_devices(scene: Scene, claim: ResourceClaim, pod: Pod) -> Cause:
     wants = ", ".join(f"{count or 'all'} of {name}" for name, count in _classes(claim).items()) or "no device class"
     text = f'resourceclaim "{claim.metadata.name}" wants {wants}: {devices_there(scene)}'
     nodes = feasible_nodes(scene.world, pod)
+    if nodes and len(scene.pod.spec.resourceClaims) > 1:
+        # The claims of the pod may compete for devices.
+        pod = alone(scene.pod, *scene.pod.spec.resourceClaims)
+        nodes = feasible_nodes(scene.world, pod)
     if nodes:
-        where = f"{counted(len(nodes), 'node')} could give it devices ({listed(nodes, 3)}): {scene.reasons_on(nodes)}"
-        return Cause(_PLUGIN, f"{text}; {where}")
+        where, reason = f"{counted(len(nodes), 'node')} could give it devices", scene.reasons_on(nodes)
+        return Cause(_PLUGIN, f"{text}; {where} ({listed(nodes, 3)}){f': {reason}' if reason else ''}")
     looser = looser_claims(scene, claim, pod)
     why = dict.fromkeys([*(one.why for one in looser[:1]), *_incomplete(scene)])
     return Cause(_PLUGIN, "; ".join([text, *why]), (), tuple(one.change for one in looser))

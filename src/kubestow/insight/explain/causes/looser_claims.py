@@ -45,10 +45,10 @@ class Looser(NamedTuple):
     change: Change
 
 
-def alone(pod: Pod, wanted: PodResourceClaim) -> Pod:
-    """Return the pod with nothing but one of its claims, and every taint tolerated."""
+def alone(pod: Pod, *wanted: PodResourceClaim) -> Pod:
+    """Return the pod with nothing but some of its claims, and every taint tolerated."""
     tolerations = (Toleration(operator="Exists"),)
-    spec = PodSpec(schedulerName=pod.spec.schedulerName, resourceClaims=(wanted,), tolerations=tolerations)
+    spec = PodSpec(schedulerName=pod.spec.schedulerName, resourceClaims=wanted, tolerations=tolerations)
     return replace(pod, spec=spec)
 
 
