@@ -68,6 +68,7 @@ from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 _MOST_SIMILAR = 3
 _WATCH_SECONDS = 2.0
+_SETTINGS_SECONDS = 30.0
 _CLEAR = trusted("\x1b[2J\x1b[H")
 _FAILS = "a dry run, with the configuration, plugins and feature gates that are available here, fails:"
 _GONE = ("the pod no longer exists; this is the last decision about it.",)
@@ -398,6 +399,7 @@ class _Live:
         self._scheduler = RunningScheduler(access, request.server)
         self._http = HttpClient(user_agent("explain"), SystemClock())
         self._fits_now = _FITS_NOW
+        self._settings: tuple[float, ServedSettings] | None = None
         self._last_overview: tuple[list[tuple[type, str, str]], PendingOverview] | None = None
 
     async def close(self) -> None:
@@ -513,11 +515,7 @@ class _Live:
     ) -> tuple[Reading, Setup]:
         """Read the cluster and the scheduler's configuration concurrently."""
         request = self._request
-        asking = asyncio.create_task(
-            self._scheduler.settings(
-                configuration=request.configuration is None, gates=request.features is None, is_silent=is_silent
-            )
-        )
+        asking = asyncio.create_task(self._served(is_silent=is_silent))
         try:
             reading = await self._cluster.read(with_templates=with_templates)
             setup, notes = _setup(request, await asking, with_groups=with_groups)
@@ -529,6 +527,16 @@ class _Live:
         more = await self._cluster.read_configured(setup.features, request.plugins.declared_kinds)
         request.polled.require_plugins(request.plugins)
         return Reading([], notes).union(reading).union(more), setup
+
+    async def _served(self, *, is_silent: bool) -> ServedSettings:
+        """Return the settings that the scheduler serves; they are read again after half a minute, to save its time."""
+        request, now = self._request, time.monotonic()
+        if self._settings is None or now - self._settings[0] > _SETTINGS_SECONDS:
+            found = await self._scheduler.settings(
+                configuration=request.configuration is None, gates=request.features is None, is_silent=is_silent
+            )
+            self._settings = now, found
+        return self._settings[1]
 
     async def _world_of(self, reading: Reading, setup: Setup) -> tuple[Reading, World]:
         """Return the world of the objects that were read; the reading, with the problems of polls, comes with it."""
