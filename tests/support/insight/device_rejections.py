@@ -80,6 +80,7 @@ STALE = changed(
         {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": make_pod("x").metadata.uid, "controller": True}
     ],
 )
+RACK = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "rack", "operator": "In", "values": ["7"]}]}]}
 DEVICE_SCENARIOS = {
     "template is misspelt": of(
         [CLASS, SLICE, template("gpu-template")],
@@ -225,6 +226,28 @@ DEVICE_SCENARIOS = {
         "request of example.com/nic changed to example.com/gpu",
         make_pod("x", resources={"example.com/gpu": 1, "example.com/nic": 1}),
         setup=WITHOUT_FIT,
+    ),
+    "class with a misspelt selector": of(
+        [device_class("gpu", 'device.driver == "gpu.exmaple.com"'), SLICE, claim("mine")],
+        'resourceclaim "mine" wants 1 of gpu: there is 1 device in 1 pool; no free device meets device.driver == '
+        '"gpu.exmaple.com" of the class',
+        'selector device.driver == "gpu.exmaple.com" of device class gpu changed to device.driver == "gpu.example.com"',
+    ),
+    "devices for nodes that do not exist": of(
+        [CLASS, device_slice("", gpus(1), pool="far", nodeSelector=RACK), claim("mine")],
+        'resourceclaim "mine" wants 1 of gpu: there is 1 device in 1 pool; no node can access them: they are for '
+        "nodes rack In 7",
+        "label rack=7 added to node a",
+    ),
+    "claims that want more than a node has": of(
+        [CLASS, SLICE, claim("mine"), claim("other")],
+        'resourceclaim "mine" wants 1 of gpu: there is 1 device in 1 pool; the claims of the pod want more than a '
+        "node has free",
+        "",
+        claiming("x", "mine", "other"),
+    ),
+    "no devices at all": of(
+        [CLASS, claim("mine")], 'resourceclaim "mine" wants 1 of gpu: there are 0 devices in 0 pools', ""
     ),
     "request without a type": of(
         [CLASS, SLICE, claim("mine", {"name": "r"})],

@@ -11,7 +11,7 @@ from kubestow.insight.explain.world import Setup
 from kubestow.testing import make_node, make_pod
 from support.insight.objects import WEB, ZONE, in_any, required, spreading
 from support.insight.rejections import ALL_GATES, CACHE, NODES, Scenario, db, web
-from support.insight.storage import at, bound, claim, storage_class, volume
+from support.insight.storage import at, bound, claim, manual_class, storage_class, volume
 
 
 def profile(**fields: Any) -> Setup:
@@ -47,6 +47,8 @@ ENFORCED = profile(
 SHOP = convert(Namespace, {"metadata": {"name": "shop", "labels": {"team": "shops"}}})
 NEAR = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "cache"}}}
 CAHCE = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["cahce"]}]}
+ROLE = {"matchExpressions": [{"key": "cahce-role", "operator": "Exists"}]}
+SCRATCH = {"volumes": [{"name": "s", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "fsat"}}}}]}
 THREE_ZONES = spreading(ZONE)
 THREE_ZONES["topologySpreadConstraints"][0]["minDomains"] = 3
 NO_MODE = convert(StorageClass, {"metadata": {"name": "odd"}, "provisioner": "csi.example.com"})
@@ -206,6 +208,66 @@ OTHER_SCENARIOS = {
         "spread of pods app=web by topology.kubernetes.io/zone: zone-a has 1, zone-b has 1; maxSkew 1; with 2 zones "
         "and minDomains 3, the least counts as 0",
         "spread of pods app=web by topology.kubernetes.io/zone: minDomains lowered from 3 to 2",
+    ),
+    "volume of another mode": Scenario(
+        "VolumeBinding",
+        [*NODES, manual_class("local"), claim("data", "local", volumeMode="Block"), volume("pv-1", "local")],
+        db(),
+        'persistentvolumeclaim "data" (10Gi, ReadWriteOnce, storageclass local): storageclass "local" provisions no '
+        "volumes, and pv-1 is of volumeMode Filesystem",
+        "a volume created for claim default/data: 10Gi, ReadWriteOnce, storageclass local",
+    ),
+    "volume with the beta label of another zone": Scenario(
+        "VolumeZone",
+        [*NODES, volume("pv-1", labels={"failure-domain.beta.kubernetes.io/zone": "zone-q"}), bound("data", "pv-1")],
+        db(),
+        'persistentvolume "pv-1" of claim "data" can only be used by nodes with '
+        "failure-domain.beta.kubernetes.io/zone=zone-q; there is none",
+        "volume pv-1 moved to failure-domain.beta.kubernetes.io/zone=zone-a",
+    ),
+    "ephemeral volume of a misspelt class": Scenario(
+        "VolumeBinding",
+        [*NODES, storage_class("fast")],
+        make_pod("db", spec=SCRATCH),
+        'persistentvolumeclaim "db-s" of the ephemeral volume s is not created yet; a controller creates it',
+        "claim default/db-s created again with storageclass fast",
+    ),
+    "term without conditions": Scenario(
+        "NodeAffinity",
+        NODES,
+        make_pod("x", spec=in_any([])),
+        "a term of the node affinity has no conditions, so it matches no node",
+        "node affinity removed",
+    ),
+    "another word for true": Scenario(
+        "NodeAffinity",
+        [make_node("a", labels={"gpu": "true"})],
+        make_pod("x", node_selector={"gpu": "yes"}),
+        "no node has gpu=yes; 1 node has true: did you mean that?",
+        "node selector gpu=yes changed to gpu=true",
+    ),
+    "node that is not ready": Scenario(
+        "TaintToleration",
+        [make_node("a", taints=["node.kubernetes.io/not-ready:NoSchedule"])],
+        make_pod("x"),
+        "",
+        "node a repaired, so that it has no taint node.kubernetes.io/not-ready:NoSchedule",
+    ),
+    "affinity to pods on nodes without the label": Scenario(
+        "InterPodAffinity",
+        [make_node("a"), make_node("b", zone="zone-b"), make_pod("c", labels={"app": "cache"}, node="a")],
+        make_pod("x", spec=required("podAffinity", **NEAR)),
+        "affinity to pods app=cache by topology.kubernetes.io/zone: pods match, but their nodes have no label "
+        "topology.kubernetes.io/zone: a",
+        "label topology.kubernetes.io/zone=zone-b added to node a",
+    ),
+    "affinity with a misspelt key of labels": Scenario(
+        "InterPodAffinity",
+        [*NODES, make_pod("c", labels={"cache-role": "x"}, node="n1")],
+        make_pod("x", spec=required("podAffinity", topologyKey=ZONE, labelSelector=ROLE)),
+        "affinity to pods cahce-role Exists by topology.kubernetes.io/zone: no pod with a node in namespace default "
+        "matches; did you mean cache-role?",
+        "affinity to pods cahce-role Exists by topology.kubernetes.io/zone: cahce-role changed to cache-role",
     ),
     "too many pods": Scenario(
         "NodeResourcesFit",

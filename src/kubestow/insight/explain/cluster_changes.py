@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from kubestow.api.csi_translation import BETA_ZONE, ZONE
+from kubestow.api.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubestow.api.devices import ResourceClaim
 from kubestow.api.node import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubestow.api.pod import Pod
@@ -25,6 +25,7 @@ T = TypeVar("T")
 _MOST_PLACES = 10
 _NAMED = 5
 _NEW = "new-node"
+_NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 
 def victims_removed(world: World, pod: Pod, target: str) -> Iterator[Change]:
@@ -115,7 +116,9 @@ def volumes_moved(world: World, pod: Pod, feasible_after: FeasibleAfter) -> Iter
         for key in _place_keys(volume):
             anywhere = Change(CLUSTER, "", 1.0, objects=(_moved(volume, key, ""),))
             nodes = [node for name in feasible_after(anywhere) if (node := world.cluster.node(name)) is not None]
-            values = Counter(node.metadata.labels[key] for node in nodes if key in node.metadata.labels)
+            # Newer nodes have the successor of a beta label only.
+            labels = [node.metadata.labels.get(key) or node.metadata.labels.get(_NEWER.get(key, "")) for node in nodes]
+            values = Counter(filter(None, labels))
             for value, _ in values.most_common(_MOST_PLACES):
                 text = f"volume {volume.metadata.name} moved to {key}={value}"
                 yield Change(CLUSTER, text, 0.8, objects=(_moved(volume, key, value),))
@@ -123,7 +126,7 @@ def volumes_moved(world: World, pod: Pod, feasible_after: FeasibleAfter) -> Iter
 
 def _place_keys(volume: PersistentVolume) -> list[str]:
     """Return the label keys that define the place of a volume."""
-    keys = [key for key in (ZONE, BETA_ZONE) if key in volume.metadata.labels]
+    keys = [key for key in (ZONE, BETA_ZONE, REGION, BETA_REGION) if key in volume.metadata.labels]
     affinity = volume.spec.nodeAffinity
     terms = affinity.required.nodeSelectorTerms if affinity is not None and affinity.required is not None else ()
     keys += [one.key for term in terms for one in term.matchExpressions]

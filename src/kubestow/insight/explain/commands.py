@@ -14,12 +14,13 @@ import msgspec
 from msgspec.structs import replace
 
 from kubestow.api.claims import BIND_COMPLETED
-from kubestow.api.devices import DeviceTaintRule, ResourceClaim
+from kubestow.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import PodGroup
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubestow.insight.explain.changes import Change
+from kubestow.insight.explain.obstacles import STATE_TAINTS
 from kubestow.insight.explain.owners import Owner
 from kubestow.insight.explain.world import World
 from kubestow.scheduler.cluster.listers import key_of
@@ -159,9 +160,15 @@ def _of_node(old: Node | None, new: Node) -> Iterator[str]:
         yield shlex.join(["kubectl", "uncordon", name])
     # The taint of a cordoned node is removed with the cordon.
     kept = (*new.spec.taints, *(one for one in old.spec.taints if one.key == _CORDONED))
+    removed = [one for one in old.spec.taints if one not in kept]
     gone = [
-        f"{one.key}{f'={one.value}' if one.value else ''}:{one.effect}-" for one in old.spec.taints if one not in kept
+        f"{one.key}{f'={one.value}' if one.value else ''}:{one.effect}-"
+        for one in removed
+        if not one.key.startswith(STATE_TAINTS)
     ]
+    states = dict.fromkeys(one.key for one in removed if one.key.startswith(STATE_TAINTS))
+    if states:
+        yield f"# node {name}: repair what {', '.join(states)} is about"
     if gone:
         yield shlex.join(["kubectl", "taint", "node", name, *gone])
     before, after = old.metadata.labels, new.metadata.labels
@@ -197,6 +204,8 @@ def _of_object(world: World, new: Any) -> Iterator[str]:
         elif new.spec.csi is None:
             # Others are provisioned.
             yield _created(_volume_manifest(new))
+    elif isinstance(new, DeviceClass):
+        yield _patched("deviceclass", name, "", patch_between(_tree(old), _tree(new)), "--type", "merge")
     elif isinstance(new, StorageClass):
         yield _created_again("storageclass", name, "", patch_between(_tree(old), _tree(new)))
     elif isinstance(new, ResourceClaim):

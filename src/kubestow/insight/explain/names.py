@@ -10,6 +10,7 @@ _SIMILARITY = 0.7
 """The least similarity of a name, as a ratio."""
 _SHORTEST = 3
 """The fewest letters of names that differ in one."""
+_SYNONYMS = ({"true", "yes", "on", "enabled", "1"}, {"false", "no", "off", "disabled", "0"})
 _LISTED = 5
 _COMPARED = 200
 """Maximum number of names that are compared letter by letter."""
@@ -21,6 +22,7 @@ def nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """Return the existing names that differ in case only; else those most similar to one that does not exist."""
     names = {other: other.casefold() for other in known if other and other != name}
     same = [other for other, folded in names.items() if folded == name.casefold()]
+    same = same or [other for words in _SYNONYMS for other in names if {other, name.casefold()} <= words]
     if same:
         return tuple(same)
     wanted, candidates = name.casefold(), sorted(set(names.values()))

@@ -28,6 +28,7 @@ from kubestow.insight.explain.world import World
 
 T = TypeVar("T")
 
+STATE_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 _CORDONED = "node.kubernetes.io/unschedulable"
 _HARD = ("NoSchedule", "NoExecute")
 _MOST_DOMAINS = 10
@@ -130,7 +131,9 @@ def _toleration(taints: Sequence[Taint]) -> Toleration:
 def _untolerated(pod: Pod, toleration: Toleration) -> Obstacle:
     what = toleration.key + (f"={toleration.value}" if toleration.value else "")
     what += f":{toleration.effect}" if toleration.effect else ""
-    size = 0.5 if toleration.key == _CORDONED else 0.3
+    # Taints of the system are about the state of the node: it is repaired rather than tolerated.
+    is_state = toleration.key.startswith(STATE_TAINTS)
+    size = 0.5 if is_state else 0.3
 
     def at_node(node: Node) -> Iterator[Change]:
         name = node.metadata.name
@@ -140,7 +143,12 @@ def _untolerated(pod: Pod, toleration: Toleration) -> Obstacle:
             yield Change(NODE, f"node {name} uncordoned", 0.25, nodes=(replace(node, spec=spec),))
         elif len(kept) < len(node.spec.taints):
             spec = replace(node.spec, taints=kept)
-            yield Change(NODE, f"taint {what} removed from node {name}", 0.45, nodes=(replace(node, spec=spec),))
+            how = (
+                f"node {name} repaired, so that it has no taint {what}"
+                if is_state
+                else f"taint {what} removed from node {name}"
+            )
+            yield Change(NODE, how, 0.25 if is_state else 0.45, nodes=(replace(node, spec=spec),))
 
     tolerations = (*pod.spec.tolerations, toleration)
     return Obstacle(pod_change(pod, f"toleration of {what} added", size, tolerations=tolerations), at_node)
@@ -178,7 +186,7 @@ def _node_affinity(pod: Pod) -> Iterator[Obstacle]:
             without = removed if rest is None and len(terms) > 1 else with_terms(pod, text, 0.5, rest)
             loosened = _widened(pod, terms, number, field, index, condition)
             yield Obstacle(without, meeting(condition) if field == "matchExpressions" else _no_changes, loosened)
-    if sum(len(term.matchExpressions) + len(term.matchFields) for term in terms) > 1:
+    if sum(len(term.matchExpressions) + len(term.matchFields) for term in terms) != 1:
         yield Obstacle(removed)
 
 

@@ -58,6 +58,7 @@ _NEW_SIZE = "1Gi"
 _RECREATED = 0.3
 _MOST_CLASSES = 3
 _FEW = 4
+_FILESYSTEM = "Filesystem"
 
 
 def claim_causes(scene: Scene) -> Iterator[Cause]:
@@ -114,7 +115,7 @@ def _missing(scene: Scene, volume: Volume, name: str) -> Iterator[Cause]:
         text = f'persistentvolumeclaim "{name}" of the ephemeral volume {volume.name} is not created yet'
         claim = PersistentVolumeClaim(ObjectMeta(name, namespace), ClaimSpec() if template is None else template.spec)
         yield Cause(_BINDING, f"{text}; a controller creates it", (), tuple(_created(scene, _owned(scene, claim))))
-        yield from _unbound(scene, claim)
+        yield from _unbound(scene, _owned(scene, claim))
         return
     similar = nearest(name, names_in(scene.listers.claims, namespace))
     text = f'persistentvolumeclaim "{name}" not found in namespace {namespace}: create it'
@@ -281,7 +282,7 @@ def _not_bound_yet(scene: Scene, claim: PersistentVolumeClaim, found: StorageCla
     name = found.metadata.name
     if claim.spec.volumeName:
         volume = scene.listers.volumes.get(claim.spec.volumeName)
-        exists = "is not bound to it yet" if volume is not None else "which does not exist"
+        exists = "to which it is not bound yet" if volume is not None else "which does not exist"
         text = f'{what} names persistentvolume "{claim.spec.volumeName}", {exists}'
     elif found.provisioner in ("", NO_PROVISIONER):
         text = f'{what} waits for a volume: storageclass "{name}" provisions none, and {_volumes(scene, claim)}'
@@ -333,7 +334,8 @@ def _waiting(scene: Scene, claim: PersistentVolumeClaim, found: StorageClass, wh
         has = [f"{format_nano(limit * 10**9, binary=True)}{_place(one.nodeTopology)}" for limit, one in pools]
         most = f"it has {listed(has, 3)}" if has else "it reports no capacity"
         text = f'{wants} does not fit the capacity of {found.provisioner}, storageclass "{name}": {most}'
-        yield Cause(_BINDING, text, (), (*_smaller(claim, [limit * 10**9 for limit, _ in pools]), *others))
+        smaller = _smaller(claim, [limit * 10**9 for limit, _ in pools])
+        yield Cause(_BINDING, text, (), (*smaller, *others, *_volume_made(claim)))
 
 
 def _elsewhere(scene: Scene, found: StorageClass) -> Iterator[Change]:
@@ -386,6 +388,8 @@ def _volumes(scene: Scene, claim: PersistentVolumeClaim) -> str:
             reason = f"too small ({size})"
         elif not set(claim.spec.accessModes) <= set(one.spec.accessModes):
             reason = f"with other access modes ({', '.join(one.spec.accessModes)})"
+        elif (one.spec.volumeMode or _FILESYSTEM) != (claim.spec.volumeMode or _FILESYSTEM):
+            reason = f"of volumeMode {one.spec.volumeMode or _FILESYSTEM}"
         elif selector is not None and not selector.matches(one.metadata.labels):
             reason = "not selected"
         elif one.status.phase != "Available":

@@ -7,12 +7,13 @@ from msgspec.structs import replace
 
 from kubestow.api.devices import DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaim, ResourceClaimSpec
 from kubestow.api.meta import ObjectMeta, OwnerReference, controller_of
+from kubestow.api.node import NodeSelectorRequirement
 from kubestow.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubestow.insight.explain.causes.cause import NEAR, Cause, Scene, counted, existing, listed, names_in
 from kubestow.insight.explain.causes.looser_claims import alone, looser_claims
 from kubestow.insight.explain.changes import CLUSTER, Change, feasible_nodes
 from kubestow.insight.explain.names import did_you_mean, nearest
-from kubestow.insight.explain.obstacles import pod_change
+from kubestow.insight.explain.obstacles import format_condition, meeting, pod_change
 from kubestow.scheduler.cluster.listers import key_of
 
 _PLUGIN = "DynamicResources"
@@ -186,7 +187,24 @@ def _no_devices(scene: Scene, claim: ResourceClaim, pod: Pod) -> Cause:
         return Cause(_PLUGIN, f"{text}; {where} ({listed(nodes, 3)}){f': {reason}' if reason else ''}")
     looser = looser_claims(scene, claim, pod)
     why = dict.fromkeys([*(one.why for one in looser[:1]), *_incomplete(scene)])
-    return Cause(_PLUGIN, "; ".join([text, *why]), (), tuple(one.change for one in looser))
+    changes = [one.change for one in looser]
+    conditions = _out_of_reach(scene)
+    if conditions:
+        why |= {f"no node can access them: they are for nodes {listed([*map(format_condition, conditions)], 3)}": None}
+        changes += [its for one in conditions for node in scene.nodes()[:_MOST_NAMES] for its in meeting(one)(node)]
+    elif not why and len(pod.spec.resourceClaims) > 1:
+        why = {"the claims of the pod want more than a node has free": None}
+    return Cause(_PLUGIN, "; ".join([text, *why]), (), tuple(changes))
+
+
+def _out_of_reach(scene: Scene) -> list[NodeSelectorRequirement]:
+    """Return the conditions on nodes of the slices if no node meets those of any."""
+    devices = scene.cluster.devices
+    if any(devices.pools_of(row) for row in scene.rows.tolist()):
+        return []
+    selectors = [one.spec.nodeSelector for one in scene.listers.resource_slices if one.spec.nodeSelector is not None]
+    found = [one for selector in selectors for term in selector.nodeSelectorTerms for one in term.matchExpressions]
+    return list(dict.fromkeys(found))
 
 
 def devices_there(scene: Scene) -> str:

@@ -85,6 +85,7 @@ class _Variants:
             several += enumerate(request.firstAvailable)
             for place, spec in several:
                 yield from self._of_spec(number, place, spec)
+                yield from self._of_class(spec.deviceClassName)
         yield from self._without_taints()
         for index, one in enumerate(devices.constraints):
             name = one.matchAttribute or one.distinctAttribute
@@ -154,6 +155,21 @@ class _Variants:
         if spec.capacity is not None:
             change = self._with(number, place, "without its requests of capacity", 0.4, capacity=None)
             yield Looser("no free device has the requested capacity", change)
+
+    def _of_class(self, name: str) -> Iterator[Looser]:
+        found = self._scene.listers.device_classes.get(name)
+        selectors = () if found is None else found.spec.selectors
+        for index, selector in enumerate(selectors):
+            assert found is not None
+            expression = "" if selector.cel is None else selector.cel.expression
+            others = (*selectors[:index], *selectors[index + 1 :])
+            why = f"no free device meets {expression} of the class"
+            ways = [(NEAR, f"changed to {its}", its) for _, its in self._corrected(expression)]
+            for size, how, its in [*ways, (0.4, "removed", "")]:
+                kept = (*others, DeviceSelector(CELDeviceSelector(its))) if its else others
+                changed = replace(found, spec=replace(found.spec, selectors=kept))
+                text = f"selector {expression} of device class {name} {how}"
+                yield Looser(why, Change(CLUSTER, text, size, objects=(changed,)))
 
     def _corrected(self, expression: str) -> Iterator[tuple[str, str]]:
         """Yield the nearest name or value of a device for each unknown word of an expression, and the expression."""

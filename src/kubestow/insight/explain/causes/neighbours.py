@@ -196,7 +196,10 @@ def _nearest_terms(scene: Scene, term: PodAffinityTerm, compiled: Term) -> tuple
         text = f"no node has the label {key}{did_you_mean(near_keys)}"
         return text, [(f"key changed to {near}", replace(term, topologyKey=near)) for near in near_keys]
     kinds = [(namespace, labels, rows) for namespace, labels, rows in scene.cluster.matches.kinds()]
-    spaces = {one.metadata.name for one in scene.listers.namespaces} or {namespace for namespace, _, _ in kinds}
+    spaces = {one.metadata.name for one in scene.listers.namespaces} or {
+        scene.info.namespace,
+        *(namespace for namespace, _, _ in kinds),
+    }
     for name in term.namespaces:
         if name not in spaces:
             similar = nearest(name, spaces)
@@ -219,6 +222,10 @@ def _nearest_terms(scene: Scene, term: PodAffinityTerm, compiled: Term) -> tuple
             inside.append(its)
         elif compiled.selector.matches(its):
             outside[name] += sum(1 for _ in _on_rows(scene, rows, lambda pod, its=its: pod.labels == its))  # type: ignore[misc]
+    rows = {row for name, its, of in kinds if _matches(scene, compiled, name, its) for row in of}
+    if rows:
+        on = sorted((scene.table.names[row] for row in rows), key=natural)
+        return f"pods match, but their nodes have no label {key}: {listed(on, 3)}", []
     where = f"namespace {', '.join(sorted(compiled.namespaces))}" if compiled.namespaces else "the selected namespaces"
     text = f"no pod with a node in {where} matches"
     # The pod itself counts if it is the first one.
@@ -257,24 +264,30 @@ def _nearest_selectors(
         return
     expressions = selector.matchExpressions
     conditions = [(-1, key, value) for key, value in selector.matchLabels.items()]
+    conditions += [(i, one.key, "") for i, one in enumerate(expressions) if one.operator == "Exists"]
     conditions += [
         (i, one.key, value) for i, one in enumerate(expressions) if one.operator == "In" for value in one.values
     ]
     keys = {key for labels in known for key in labels}
     for index, key, value in conditions:
         values = {labels[key] for labels in known if key in labels}
-        if value in values:
+        is_key = index >= 0 and expressions[index].operator == "Exists"
+        if value in values or (is_key and values):
             continue
         for near in [(key, one) for one in nearest(value, values)] or [(one, value) for one in nearest(key, keys)]:
             if index < 0:
                 pairs = dict(near if one == key else (one, kept) for one, kept in selector.matchLabels.items())
                 other = replace(selector, matchLabels=pairs)
             else:
-                swapped = replace(expressions[index], key=near[0], values=(near[1],))
+                swapped = replace(expressions[index], key=near[0], values=() if is_key else (near[1],))
                 other = replace(selector, matchExpressions=replaced(expressions, index, swapped))
             compiled = compile_selector(other)
             if any(compiled.matches(labels) for labels in known):
-                yield f"{key}={value} changed to {near[0]}={near[1]}", other
+                yield f"{_label(key, value)} changed to {_label(*near)}", other
+
+
+def _label(key: str, value: str) -> str:
+    return f"{key}={value}" if value else key
 
 
 # Spread

@@ -54,6 +54,8 @@ def _labels(scene: Scene) -> Iterator[Cause]:
     if required.is_everything or required_affinity_match(scene.table, scene.rows, required).any():
         return
     found = [*_selector(scene), *_affinity(scene)]
+    if NodeSelectorTerm() in _terms(scene.pod):
+        found.append(Cause(_AFFINITY, "a term of the node affinity has no conditions, so it matches no node"))
     yield from found
     conditions = [NodeSelectorRequirement(key, "In", (value,)) for key, value in scene.pod.spec.nodeSelector.items()]
     terms = _terms(scene.pod)
