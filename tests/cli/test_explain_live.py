@@ -400,3 +400,24 @@ def test_kubectl_finds_the_plugin(up: Up) -> None:
     command = ["kubectl", "kubestow", "explain", "small"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.startswith("Pod default/small went to node-"), done.stderr
+
+
+def test_a_misspelt_template_of_a_claim_is_named(up: Up) -> None:
+    """Templates are read for a pod that waits for its claim."""
+    api, spec = "resource.k8s.io/v1", {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+    template = {
+        "apiVersion": api,
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "gpus"},
+        "spec": {"spec": spec},
+    }
+    up.create(f"/apis/{api}/namespaces/default/resourceclaimtemplates", template)
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "gpsu"}]
+    pod = {
+        "metadata": {"name": "waits"},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "resourceClaims": claims},
+    }
+    up.create("/api/v1/namespaces/default/pods", {"apiVersion": "v1", "kind": "Pod", **pod})
+    causes = explain(up, "waits")["causes"]
+    assert causes[0]["similar"] == ["gpus"]
+    up.delete_at_once("/api/v1/namespaces/default/pods/waits")

@@ -72,6 +72,11 @@ class _Named(msgspec.Struct, frozen=True):
     items: tuple[_Item, ...] = ()
 
 
+def _waits_for_claims(pod: Pod) -> bool:
+    made = {one.name for one in pod.status.resourceClaimStatuses}
+    return any(one.resourceClaimTemplateName and one.name not in made for one in pod.spec.resourceClaims)
+
+
 class NoPodError(ExplainError):
     """The pod does not exist."""
 
@@ -131,10 +136,14 @@ class LiveCluster:
     async def read(self, *, with_templates: bool = False) -> Reading:
         """Read the objects that all schedulers use; with claim templates for pods that do not exist yet.
 
+        Templates are also read if a pending pod waits for a claim of one.
+
         Raises ExplainError if nodes, or other resources that the user may list, cannot be listed.
         """
-        templates = (RESOURCE_CLAIM_TEMPLATES,) if with_templates else ()
-        return await self._read(*WATCHED, _PRIORITY_CLASSES, *templates)
+        found = await self._read(*WATCHED, _PRIORITY_CLASSES)
+        if with_templates or any(isinstance(one, Pod) and _waits_for_claims(one) for one in found.objects):
+            found = found.union(await self._read(RESOURCE_CLAIM_TEMPLATES))
+        return found
 
     async def read_configured(self, features: Features, declared: Iterable[type]) -> Reading:
         """Read the objects that only schedulers with certain features and plugins use. Raises ExplainError.
