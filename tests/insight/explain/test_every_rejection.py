@@ -26,6 +26,8 @@ EVERY = SCENARIOS | MORE
 AFTER_FILTER = (
     r"pod\ group\ preemption:",
     r"deallocation\ and\ deletion\ of\ ResourceClaims",
+    r"deallocation\ of\ PodGroup\ ResourceClaim",
+    r"unreserved\ for\ PodGroup",
     r"create\ NodeSelector\ for",
     r"claim\ allocation\ not\ found",
     r"waiting\ for\ minCount\ pods\ from\ a\ gang\ to\ be\ scheduled",

@@ -7,8 +7,9 @@ from kubestow import config
 from kubestow.api.codec import convert
 from kubestow.api.node import Namespace
 from kubestow.api.storage import StorageClass
+from kubestow.config import Features
 from kubestow.insight.explain.world import Setup
-from kubestow.testing import make_node, make_pod
+from kubestow.testing import make_composite_pod_group, make_node, make_pod, make_pod_group
 from support.insight.objects import WEB, ZONE, in_any, required, spreading
 from support.insight.rejections import ALL_GATES, CACHE, NODES, Scenario, db, web
 from support.insight.storage import at, bound, claim, manual_class, storage_class, volume
@@ -49,6 +50,8 @@ NEAR = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "cache"}}}
 CAHCE = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["cahce"]}]}
 ROLE = {"matchExpressions": [{"key": "cahce-role", "operator": "Exists"}]}
 SCRATCH = {"volumes": [{"name": "s", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "fsat"}}}}]}
+GATES = Features(generic_workload=True, topology_aware_workload_scheduling=True, composite_pod_group=True)
+TREES = Setup(config.default(GATES), GATES)
 THREE_ZONES = spreading(ZONE)
 THREE_ZONES["topologySpreadConstraints"][0]["minDomains"] = 3
 NO_MODE = convert(StorageClass, {"metadata": {"name": "odd"}, "provisioner": "csi.example.com"})
@@ -208,6 +211,23 @@ OTHER_SCENARIOS = {
         "spread of pods app=web by topology.kubernetes.io/zone: zone-a has 1, zone-b has 1; maxSkew 1; with 2 zones "
         "and minDomains 3, the least counts as 0",
         "spread of pods app=web by topology.kubernetes.io/zone: minDomains lowered from 3 to 2",
+    ),
+    "parent of the group is misspelt": Scenario(
+        "GangScheduling",
+        [*NODES, make_composite_pod_group("tree"), make_pod_group("train", 1, parent="tere")],
+        make_pod("x", group="train"),
+        "pod group default/train is in no complete tree: failed to build hierarchy snapshot: parent composite pod "
+        "group state not found for compositepodgroup/default/tere; did you mean tree?",
+        "parent of pod group default/train changed from tere to tree",
+        TREES,
+    ),
+    "tree has too few groups": Scenario(
+        "GangScheduling",
+        [*NODES, make_composite_pod_group("tree", 2), make_pod_group("train", 1, parent="tree")],
+        make_pod("x", group="train"),
+        "composite pod group tree has 1 group with enough pods, and it needs 2",
+        "minGroupCount of composite pod group tree lowered to 1",
+        TREES,
     ),
     "volume of another mode": Scenario(
         "VolumeBinding",

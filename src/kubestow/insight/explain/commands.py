@@ -17,7 +17,7 @@ from kubestow.api.claims import BIND_COMPLETED
 from kubestow.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
-from kubestow.api.pod_groups import PodGroup
+from kubestow.api.pod_groups import CompositePodGroup, PodGroup
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubestow.insight.explain.changes import Change
 from kubestow.insight.explain.obstacles import STATE_TAINTS
@@ -216,8 +216,10 @@ def _of_object(world: World, new: Any) -> Iterator[str]:
         yield _created({**head, "metadata": {"name": name, "namespace": namespace}, "spec": policy})
     elif isinstance(new, DeviceTaintRule):
         yield shlex.join(["kubectl", "delete", "devicetaintrule", name])
-    elif isinstance(new, PodGroup):
-        yield _patched("podgroup", name, namespace, patch_between(_tree(old), _tree(new)), "--type", "merge")
+    elif isinstance(new, PodGroup | CompositePodGroup):
+        yield _patched(
+            type(new).__name__.lower(), name, namespace, patch_between(_tree(old), _tree(new)), "--type", "merge"
+        )
     else:
         yield f"# {type(new).__name__} {name}: install or configure the driver"
 

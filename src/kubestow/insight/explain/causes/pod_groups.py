@@ -8,6 +8,9 @@ from kubestow.api.meta import ObjectMeta
 from kubestow.api.pod import PodSchedulingGroup
 from kubestow.api.pod_groups import (
     AnyGroup,
+    CompositeGangPolicy,
+    CompositePodGroup,
+    CompositePodGroupPolicy,
     PodGroup,
     PodGroupConstraints,
     TopologyConstraint,
@@ -61,9 +64,14 @@ def group_causes(scene: Scene) -> Iterator[Cause]:
         return
     gang, count, root = group.spec.schedulingPolicy.gang, groups.members(key).count, groups.root_of(group)
     if root is None:
-        yield Cause(_GANG, f"pod group {key} is in no complete tree: {groups.missing_root(group)}", (), ())
+        parent = group.spec.parentCompositePodGroupName or ""
+        similar = nearest(parent, names_in(scene.listers.composite_pod_groups, group.metadata.namespace))
+        moved = [_moved(group, one, f"parent of pod group {key} changed from {parent} to {one}") for one in similar]
+        moved.append(_moved(group, None, f"parent {parent} of pod group {key} removed")._replace(size=0.4))
+        text = f"pod group {key} is in no complete tree: {groups.missing_root(group)}{did_you_mean(similar)}"
+        yield Cause(_GANG, text, similar, tuple(moved))
     elif gang is None or count >= group.min_count:
-        yield Cause(_GANG, _of_tree(groups, group, root), (), ())
+        yield _of_tree(groups, group, root)
     else:
         policy = replace(group.spec.schedulingPolicy, gang=replace(gang, minCount=count))
         lower = replace(group, spec=replace(group.spec, schedulingPolicy=policy))
@@ -72,9 +80,21 @@ def group_causes(scene: Scene) -> Iterator[Cause]:
         yield Cause(_GANG, text, (), (lowered,) if count else ())
 
 
-def _of_tree(groups: PodGroups, group: PodGroup, root: AnyGroup) -> str:
+def _moved(group: PodGroup, parent: str | None, text: str) -> Change:
+    moved = replace(group, spec=replace(group.spec, parentCompositePodGroupName=parent))
+    return Change(CLUSTER, text, NEAR, objects=(moved,))
+
+
+def _of_tree(groups: PodGroups, group: PodGroup, root: AnyGroup) -> Cause:
     """Return which group above a group, the lowest one, has too few groups with enough pods."""
     lacking = next((one for one in groups.path(group) if one is not None and not groups.has_quorum(one)), root)
     ready = sum(map(groups.has_quorum, groups.children(lacking)))
+    name, changes = lacking.metadata.name, []
+    if ready and isinstance(lacking, CompositePodGroup):
+        policy = CompositePodGroupPolicy(CompositeGangPolicy(ready))
+        lower = replace(lacking, spec=replace(lacking.spec, schedulingPolicy=policy))
+        text = f"minGroupCount of composite pod group {name} lowered to {ready}"
+        changes.append(Change(CLUSTER, text, 0.3, objects=(lower,)))
     needed = f"it needs {lacking.min_count or 1}"
-    return f"composite pod group {lacking.metadata.name} has {counted(ready, 'group')} with enough pods, and {needed}"
+    text = f"composite pod group {name} has {counted(ready, 'group')} with enough pods, and {needed}"
+    return Cause(_GANG, text, (), tuple(changes))
