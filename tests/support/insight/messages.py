@@ -1,21 +1,23 @@
-"""The messages that in-tree plugins can reject a pod with, collected from their source."""
+"""The messages with which in-tree plugins, cycles and bindings can reject a pod, collected from their source."""
 
 import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import kubestow.scheduler.plugins as plugins
+import kubestow.scheduler as scheduler
 
-_FOLDER = Path(plugins.__file__).parent
-_REJECTING = {"unschedulable", "unresolvable", "Rejection", "Wait"}
+_FOLDER = Path(scheduler.__file__).parent
+_PARTS = ("plugins", "cycle", "binding")
+_REJECTING = {"unschedulable", "unresolvable", "Rejection", "Wait", "AllocationError", "AllocationTimeoutError"}
+_RAISING = ("ClaimError", "BindingError", "PlacementError")
 
 
 def rejection_messages() -> dict[str, re.Pattern[str]]:
     """Return each message, with its place, as a pattern; plugins of old policies are left out."""
     found: dict[str, re.Pattern[str]] = {}
-    for path in sorted(_FOLDER.rglob("*.py")):
-        if path.relative_to(_FOLDER).parts[0] == "legacy":
+    for path in sorted(path for part in _PARTS for path in (_FOLDER / part).rglob("*.py")):
+        if "legacy" in path.parts:
             continue
         tree = ast.parse(path.read_text())
         for text in _texts(tree):
@@ -45,7 +47,7 @@ def _texts(tree: ast.Module) -> Iterator[str]:
 def _is_rejection(function: ast.expr) -> bool:
     """Return whether a function makes a rejection, or an exception whose text becomes one."""
     name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
-    return name in _REJECTING or name.endswith("ClaimError") or name in ("AllocationError", "AllocationTimeoutError")
+    return name in _REJECTING or name.endswith(_RAISING)
 
 
 def _patterns(value: ast.expr) -> Iterator[str]:
