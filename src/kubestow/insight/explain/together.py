@@ -45,22 +45,22 @@ class _Applied(NamedTuple):
     pod: Pod
 
 
-def enough_together(world: World, pod: Pod, node: str, corrections: Sequence[str] | None = None) -> list[Change]:
+def enough_together(world: World, pod: Pod, node: str, corrections: Sequence[Change] | None = None) -> list[Change]:
     """Return a minimal list of changes that make a node feasible if they are applied in this order.
 
-    The list is empty if neither all possible changes nor two of them suffice. `corrections`: the texts of changes to
-    try first; None: those that `corrections_of` returns.
+    The list is empty if neither all possible changes nor two of them suffice. `corrections`: changes to try
+    first; None: those that `corrections_of` returns.
     """
     return _Search(world, pod, node, corrections_of(world, pod) if corrections is None else corrections).found()
 
 
-def corrections_of(world: World, pod: Pod) -> list[str]:
-    """Return the texts of changes that remove one cause after the other; of those of a cause, the most effective."""
-    texts: list[str] = []
+def corrections_of(world: World, pod: Pod) -> list[Change]:
+    """Return changes that remove one cause after the other; of those of a cause, the most effective."""
+    steps: list[Change] = []
     with ExitStack() as stack:
         run = _filtered(world, pod)
         causes = causes_of(run)
-        while len(texts) < _MOST_CORRECTIONS:
+        while len(steps) < _MOST_CORRECTIONS:
             known = _severity(run, causes)
             found: list[tuple[tuple[bool, int], int, Change]] = []
             for cause in causes:
@@ -77,10 +77,10 @@ def corrections_of(world: World, pod: Pod) -> list[str]:
             step = min(found)[2]
             stack.enter_context(changed(world, step))
             pod = pod if step.pod is None else step.pod
-            texts.append(step.text)
+            steps.append(step)
             run = _filtered(world, pod)
             causes = causes_of(run)
-    return texts
+    return steps
 
 
 def _filtered(world: World, pod: Pod) -> DryRun:
@@ -97,19 +97,33 @@ def nearest_together(run: DryRun) -> tuple[str, list[Change]]:
 
     Of the nodes that are rejected for the same reasons, only the first few are tried.
     """
-    world, pod, verdicts = run.world, run.pod.pod, run.evaluation.verdicts
-    names = world.cluster.nodes.names
-    alike = [] if verdicts is None else [verdicts.rows[positions] for _, positions in verdicts.kinds()]
-    # Without rejected nodes, the pod as a whole is rejected.
-    alike = alike or [np.flatnonzero(world.cluster.nodes.live[: world.cluster.nodes.size])]
-    tried = [names[row] for rows in alike for row in rows[:_MOST_ALIKE].tolist()]
-    best: tuple[str, list[Change]] = ("", [])
+    world, pod = run.world, run.pod.pod
     corrections = corrections_of(world, pod)
+    with ExitStack() as stack:
+        corrected = pod
+        for change in corrections:
+            stack.enter_context(changed(world, change))
+            corrected = change.pod or corrected
+        # Nodes that are rejected for different reasons once what does not exist is corrected.
+        tried = _different_nodes(_filtered(world, corrected)) if corrections else []
+    tried = list(dict.fromkeys([*tried, *_different_nodes(run)]))
+    best: tuple[str, list[Change]] = ("", [])
     for node in until_time_limit(tried):
         found = enough_together(world, pod, node, corrections)
         if found and (not best[1] or _weight(found) < _weight(best[1])):
             best = node, found
     return best
+
+
+def _different_nodes(run: DryRun) -> list[str]:
+    """Return the first few of the nodes that are rejected for the same reasons, those that most filters passed first."""
+    verdicts, table = run.evaluation.verdicts, run.world.cluster.nodes
+    order = {hook.name: number for number, hook in enumerate(run.profile.filter)}
+    kinds = [] if verdicts is None else sorted(verdicts.kinds(), key=lambda kind: -order.get(kind[0].plugin, 0))
+    alike = [] if verdicts is None else [verdicts.rows[positions] for _, positions in kinds]
+    # Without rejected nodes, the pod as a whole is rejected.
+    alike = alike or [np.flatnonzero(table.live[: table.size])]
+    return [table.names[row] for rows in alike for row in rows[:_MOST_ALIKE].tolist()]
 
 
 def _weight(several: Sequence[Change]) -> tuple[int, float]:
@@ -126,11 +140,11 @@ def _labels(world: World, change: Change) -> bool:
 class _Search:
     """Searches a combination of changes for one node."""
 
-    def __init__(self, world: World, pod: Pod, node: str, corrections: Sequence[str]) -> None:
+    def __init__(self, world: World, pod: Pod, node: str, corrections: Sequence[Change]) -> None:
         self._world = world
         self._pod = pod
         self._node = node
-        self._corrections = corrections
+        self._corrections = [change.text for change in corrections]
         self._known: dict[tuple[str, ...], Change | None] = {}
         """The step with the last of these texts, after those with the others were applied."""
 
