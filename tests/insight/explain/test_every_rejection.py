@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import click
 import pytest
+from msgspec.structs import replace
 
 from kubestow.cli.explain.screen import lines_of
 from kubestow.cli.terminal import printable
@@ -106,6 +107,14 @@ def test_every_message_of_a_plugin_has_a_scenario() -> None:
     }
     assert {place for place in missing if not any(part in place for part in other)} == set()
     assert [part for part in other if not any(part in place for place in missing)] == []
+
+
+def test_what_no_change_removes_is_named_first() -> None:
+    """The misspelt label can be corrected, but there are no devices; other filters hide that."""
+    scenario = DEVICE_SCENARIOS["no devices at all"]
+    spec = replace(scenario.pod.spec, nodeSelector={"kubernetes.io/hostname": "aa"})
+    text = " ".join(screen_of(scenario._replace(pod=replace(scenario.pod, spec=spec))).split())
+    assert f"no two changes at once. In the way: {scenario.text}." in text
 
 
 RECORDED = [place for place in rejection_messages() if any(part in place for part in (*AFTER_FILTER, *OF_THE_MOMENT))]

@@ -19,7 +19,7 @@ from kubestow.insight.explain.dry_run import DryRun
 from kubestow.insight.explain.group_run import GroupRun
 from kubestow.insight.explain.group_would_fit import GroupSuggestion, group_would_fit_if
 from kubestow.insight.explain.obstacles import scheduler_changes
-from kubestow.insight.explain.together import nearest_together
+from kubestow.insight.explain.together import left_over, nearest_together
 from kubestow.insight.explain.world import ExplainError, NoProfileError, World
 from kubestow.insight.explain.would_fit import Found, Suggestion, found_changes
 from kubestow.scheduler.cluster.pods import PodInfo
@@ -192,5 +192,8 @@ def explained(run: DryRun, node: str = "", notes: tuple[str, ...] = ()) -> Expla
         if several:
             commands = commands_for(run.world, run.pod.pod, combine_changes(several))
             together = Together(where, tuple(dict.fromkeys(one.text for one in several)), commands)
+        else:
+            # What no change removes comes first, also if other causes hide it.
+            causes = tuple({one.text: one for one in (*left_over(run), *causes)}.values())
     would_fit = tuple(one.suggestion(run.world, run.pod.pod) for one in found)
     return Explanation(decision, "dry run", would_fit, None, notes, is_stuck, causes, together)

@@ -115,8 +115,15 @@ def nearest_together(run: DryRun) -> tuple[str, list[Change]]:
     return best
 
 
+def left_over(run: DryRun) -> list[Cause]:
+    """Return what stands in the way of a pod after all changes for the most promising node."""
+    world, pod = run.world, run.pod.pod
+    nodes = _different_nodes(run)
+    return _Search(world, pod, nodes[0], corrections_of(world, pod)).left() if nodes else []
+
+
 def _different_nodes(run: DryRun) -> list[str]:
-    """Return the first few of the nodes that are rejected for the same reasons, those that most filters passed first."""
+    """Return some of the nodes that are rejected for the same reasons, those that passed most filters first."""
     verdicts, table = run.evaluation.verdicts, run.world.cluster.nodes
     order = {hook.name: number for number, hook in enumerate(run.profile.filter)}
     kinds = [] if verdicts is None else sorted(verdicts.kinds(), key=lambda kind: -order.get(kind[0].plugin, 0))
@@ -178,6 +185,13 @@ class _Search:
             if self._is_enough(None, two):
                 return self._least(None, list(two))
         return []
+
+    def left(self) -> list[Cause]:
+        """Return the causes after all changes."""
+        world, pod, node = self._world, self._pod, self._node
+        steps = [*_steps(world, pod, node), *_missing(world, pod), *_around(world, pod, node)]
+        with self._applied([*self._corrections, *dict.fromkeys(one.text for one in steps)]) as applied:
+            return causes_of(_filtered(world, applied.pod))
 
     def _revealed(self, texts: Sequence[str]) -> list[str]:
         """Return the changes for the causes that others have hidden before some steps were applied."""
