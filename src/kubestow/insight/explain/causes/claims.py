@@ -335,7 +335,7 @@ def _waiting(scene: Scene, claim: PersistentVolumeClaim, found: StorageClass, wh
         most = f"it has {listed(has, 3)}" if has else "it reports no capacity"
         text = f'{wants} does not fit the capacity of {found.provisioner}, storageclass "{name}": {most}'
         smaller = _smaller(claim, [limit * 10**9 for limit, _ in pools])
-        yield Cause(_BINDING, text, (), (*smaller, *others, *_volume_made(claim)))
+        yield Cause(_BINDING, text, (), (*smaller, *others, *(() if pools else _volume_made(claim))))
 
 
 def _elsewhere(scene: Scene, found: StorageClass) -> Iterator[Change]:
