@@ -419,5 +419,5 @@ def test_a_misspelt_template_of_a_claim_is_named(up: Up) -> None:
     }
     up.create("/api/v1/namespaces/default/pods", {"apiVersion": "v1", "kind": "Pod", **pod})
     causes = explain(up, "waits")["causes"]
-    assert causes[0]["similar"] == ["gpus"]
+    assert ["gpus"] in [one.get("similar") for one in causes]
     up.delete_at_once("/api/v1/namespaces/default/pods/waits")
