@@ -48,8 +48,8 @@ async def show(console: Console, overview: Overview, head: "Head", last_warning:
         view.press(key)
         pressed.set()
 
-    options = {"screen": True, "auto_refresh": False, "redirect_stdout": False, "redirect_stderr": False}
-    with keys_to(press) as has_keys, Live(console=console, **options) as live:  # type: ignore[arg-type]
+    live = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+    with keys_to(press) as has_keys, live:
         while True:
             now = (overview.version, last_warning(), console.size, view.state)
             if now != seen:

@@ -73,14 +73,12 @@ class _Variants:
             for option in request.firstAvailable:
                 fields = {name: getattr(option, name) for name in _SHARED}
                 only = replace(request, exactly=ExactDeviceRequest(**fields), firstAvailable=())
-                how, requests = (
-                    f"with {option.name} only",
-                    (*devices.requests[:number], only, *devices.requests[number + 1 :]),
-                )
-                alone = replace(
+                requests = (*devices.requests[:number], only, *devices.requests[number + 1 :])
+                changed = replace(
                     self._claim, spec=replace(self._claim.spec, devices=replace(devices, requests=requests))
                 )
-                yield Looser(f"request {request.name} has alternatives", self._again(how, alone, 0.4))
+                change = self._again(f"with {option.name} only", changed, 0.4)
+                yield Looser(f"request {request.name} has alternatives", change)
             several: list[tuple[int, Spec]] = [(-1, request.exactly)] if request.exactly is not None else []
             several += enumerate(request.firstAvailable)
             for place, spec in several:
