@@ -46,10 +46,9 @@ class Scheduler:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._turn = 0
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch pods without a node."""
-        return {"pods": lambda change: own_key(change) if not change.record.fields[NODE] else ()}
+        self.sources: dict[str, KeysOf] = {
+            "pods": lambda change: own_key(change) if not change.record.fields[NODE] else ()
+        }
 
     def reconcile(self, key: tuple[str, str]) -> float | None:
         """Bind a pod."""

@@ -3,7 +3,6 @@
 from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.controllers.api import Object, set_condition
 from kubestow.apiserver.controllers.pods import DONE, Facts, Pods
-from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.controllers.rollout import share
 from kubestow.apiserver.controllers.selection import Selection
 from kubestow.apiserver.selectors import from_object
@@ -21,10 +20,7 @@ class Budgets:
         self._pods = pods
         self._api = pods.api
         self._selection = Selection(pods.api.store, _BUDGETS, lambda one: from_object(one["spec"].get("selector")))
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch budgets and pods."""
-        return {_BUDGETS: self._selection.selector_keys, "pods": self._selection.pod_keys}
+        self.sources = {_BUDGETS: self._selection.selector_keys, "pods": self._selection.pod_keys}
 
     def reconcile(self, key: Key) -> float | None:
         """Count the pods of a budget, and update its status."""

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 
 from kubestow.apiserver.controllers.api import Api, Object, reference
 from kubestow.apiserver.controllers.pods import DONE, PHASE
-from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
@@ -37,11 +36,8 @@ class ResourceClaims:
         self._store = api.store
         self._waiting: dict[Key, dict[Key, None]] = {}
         """Pods and groups by the missing template; pods by the claim or the group that they wait for."""
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch pods and groups with claims, claims, and claim templates."""
-        of_groups = {_GROUPS: self._group_keys} if self._for_groups else {}
-        return {"pods": self._pod_keys, **of_groups, _CLAIMS: self._claim_keys, _TEMPLATES: self._template_keys}
+        of_groups = {_GROUPS: self._group_keys} if for_groups else {}
+        self.sources = {"pods": self._pod_keys, **of_groups, _CLAIMS: self._claim_keys, _TEMPLATES: self._template_keys}
 
     def _group_keys(self, change: Change) -> Iterable[Key]:
         record = change.record

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from kubestow.api.timestamps import format_time, parse_time
 from kubestow.apiserver.controllers.api import Api, Object, condition_of, reference
 from kubestow.apiserver.controllers.job_state import finish_time
-from kubestow.apiserver.controllers.queue import KeysOf, own_key, owners_in
+from kubestow.apiserver.controllers.queue import own_key, owners_in
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.rules import cron
 from kubestow.apiserver.store.collection import Key
@@ -24,10 +24,7 @@ class CronJobs:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch CronJobs and their Jobs."""
-        return {_CRON_JOBS: own_key, _JOBS: owners_in(self._api.store, _CRON_JOBS)}
+        self.sources = {_CRON_JOBS: own_key, _JOBS: owners_in(self._api.store, _CRON_JOBS)}
 
     def reconcile(self, key: Key) -> float | None:
         """Create a Job if one is due; return the seconds until the next one is."""

@@ -16,7 +16,6 @@ from kubestow.apiserver.controllers.api import Object
 from kubestow.apiserver.controllers.history import HASH, History
 from kubestow.apiserver.controllers.nodes import NOT_READY, UNREACHABLE, UNSCHEDULABLE, tolerates
 from kubestow.apiserver.controllers.pods import Facts, Pods
-from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.controllers.rollout import share
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
@@ -58,10 +57,7 @@ class DaemonSets:
         self._adoption = Adoption(pods.api, _SETS, "pods")
         self._taints: dict[str, tuple[int, list[Object]]] = {}
         self._backoff: dict[tuple[str, str], tuple[float, float]] = {}
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch the sets, their pods, and nodes whose labels or taints change."""
-        return {_SETS: self._adoption.owner_keys, "pods": self._adoption.owned_keys, "nodes": self._node_keys}
+        self.sources = {_SETS: self._adoption.owner_keys, "pods": self._adoption.owned_keys, "nodes": self._node_keys}
 
     def _node_keys(self, change: Change) -> Iterable[Key]:
         before = self._taints.get(change.record.name)

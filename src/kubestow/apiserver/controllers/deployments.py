@@ -9,7 +9,6 @@ from kubestow.apiserver.controllers import rollout
 from kubestow.apiserver.controllers.adoption import Adoption
 from kubestow.apiserver.controllers.api import Api, Object, condition_of, reference, set_condition
 from kubestow.apiserver.controllers.pods import DONE, PHASE
-from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, encode
@@ -40,10 +39,11 @@ class Deployments:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._adoption = Adoption(api, _DEPLOYMENTS, _SETS)
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch Deployments, their ReplicaSets, and for the Recreate strategy the pods that end."""
-        return {_DEPLOYMENTS: self._adoption.owner_keys, _SETS: self._adoption.owned_keys, "pods": self._pod_keys}
+        self.sources = {
+            _DEPLOYMENTS: self._adoption.owner_keys,
+            _SETS: self._adoption.owned_keys,
+            "pods": self._pod_keys,
+        }
 
     def _pod_keys(self, change: Change) -> Iterable[Key]:
         if change.type != "DELETED" and change.record.fields[PHASE] not in DONE:

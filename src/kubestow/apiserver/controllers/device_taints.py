@@ -60,7 +60,6 @@ class DeviceTaintEviction:
         self._pods = pods
         self._api = pods.api
         self._store = pods.api.store
-        self._features = features
         self._slices: dict[Pool, dict[str, tuple[int, Taints]]] = {}
         """Generation and tainted devices of each slice, by pool."""
         self._tainted: dict[Pool, Taints] = {}
@@ -71,13 +70,11 @@ class DeviceTaintEviction:
         """UIDs of the pods that will be evicted later."""
         self._evicted: Counter[str] = Counter()
         """Number of pods evicted by each rule."""
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch rules and slices, which taint devices, and claims and pods, which use them."""
-        if not self._features.dra_device_taints:
-            return {}
-        rules: dict[str, KeysOf] = {_RULES: self._rule_keys} if self._features.dra_device_taint_rules else {}
-        return {**rules, _SLICES: self._slice_keys, _CLAIMS: self._claim_keys, "pods": self._pod_keys}
+        self.sources: dict[str, KeysOf] = {}
+        if features.dra_device_taints:
+            self.sources = {_SLICES: self._slice_keys, _CLAIMS: self._claim_keys, "pods": self._pod_keys}
+            if features.dra_device_taint_rules:
+                self.sources = {_RULES: self._rule_keys, **self.sources}
 
     def _rule_keys(self, change: Change) -> Iterable[Key]:
         record = change.record

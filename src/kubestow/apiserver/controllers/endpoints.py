@@ -8,7 +8,7 @@ from functools import partial
 
 from kubestow.apiserver.controllers.api import Api, Object, reference
 from kubestow.apiserver.controllers.pods import DONE, Pods
-from kubestow.apiserver.controllers.queue import KeysOf, own_key
+from kubestow.apiserver.controllers.queue import own_key
 from kubestow.apiserver.controllers.selection import Selection
 from kubestow.apiserver.selectors import LabelSelector, from_object
 from kubestow.apiserver.store.collection import Key
@@ -38,10 +38,7 @@ class _Services:
         self._pods = pods
         self._api = pods.api
         self._selection = Selection(pods.api.store, "services", _selector)
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch Services and pods."""
-        return {"services": self._selection.selector_keys, "pods": self._selection.pod_keys}
+        self.sources = {"services": self._selection.selector_keys, "pods": self._selection.pod_keys}
 
     def _groups(self, service: Object, key: Key) -> list[Group] | None:
         """Return the endpoints of a Service grouped by ports; None if it has no selector or is an ExternalName."""
@@ -73,9 +70,9 @@ class _Services:
 class EndpointSlices(_Services):
     """Maintains the EndpointSlices of Services."""
 
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch also slices, so that a deleted one is created again."""
-        return {**super().sources(), _SLICES: self._slice_keys}
+    def __init__(self, pods: Pods) -> None:
+        super().__init__(pods)
+        self.sources = {**self.sources, _SLICES: self._slice_keys}
 
     def _slice_keys(self, change: Change) -> Iterable[Key]:
         record = change.record
@@ -175,10 +172,7 @@ class EndpointSliceMirroring:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch Endpoints, and Services of the same names."""
-        return {"endpoints": own_key, "services": own_key}
+        self.sources = {"endpoints": own_key, "services": own_key}
 
     def reconcile(self, key: Key) -> float | None:
         """Update the mirrored slices of one Endpoints object."""

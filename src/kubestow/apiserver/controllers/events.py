@@ -6,7 +6,6 @@ A busy cluster writes an event or more for each pod, so that those of an hour wo
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
@@ -29,10 +28,7 @@ class Events:
         self._written: OrderedDict[Key, tuple[float, int]] = OrderedDict()
         """The time at which each event was last written, and its size; oldest first."""
         self._bytes = 0
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch events."""
-        return {"events": self._event_keys}
+        self.sources = {"events": self._event_keys}
 
     def _event_keys(self, change: Change) -> Iterable[Key]:
         key = (change.record.namespace, change.record.name)

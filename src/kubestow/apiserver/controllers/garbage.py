@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from kubestow.apiserver.controllers.api import Api, Object
-from kubestow.apiserver.controllers.queue import CUSTOM, KeysOf
+from kubestow.apiserver.controllers.queue import CUSTOM
 from kubestow.apiserver.objects.removal import FOREGROUND
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.collection import Key
@@ -18,11 +18,8 @@ class GarbageCollector:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._store = api.store
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch all resources except leases."""
         watched = (*(storage for storage in BY_STORAGE if storage != "leases.coordination.k8s.io"), CUSTOM)
-        return dict.fromkeys(watched, self._keys)
+        self.sources = dict.fromkeys(watched, self._keys)
 
     def _keys(self, change: Change) -> Iterable[Key]:
         record = change.record

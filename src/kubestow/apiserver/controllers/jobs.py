@@ -13,7 +13,6 @@ from kubestow.apiserver.controllers.adoption import Adoption
 from kubestow.apiserver.controllers.api import Object, set_condition
 from kubestow.apiserver.controllers.job_state import SUCCESS, TRACKING, JobState, Outcome, finish_time, read_state
 from kubestow.apiserver.controllers.pods import DONE, Facts, Pods
-from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
@@ -39,10 +38,7 @@ class Jobs:
         self._api = pods.api
         self._adoption = Adoption(pods.api, _JOBS, "pods")
         self._backoff: dict[str, tuple[int, float]] = {}
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch Jobs and their pods."""
-        return {_JOBS: self._job_keys, "pods": self._pod_keys}
+        self.sources = {_JOBS: self._job_keys, "pods": self._pod_keys}
 
     def _job_keys(self, change: Change) -> Iterable[Key]:
         record = change.record

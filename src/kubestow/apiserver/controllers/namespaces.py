@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import islice
 
 from kubestow.apiserver.controllers.api import Api, Object, condition_of
-from kubestow.apiserver.controllers.queue import KeysOf, own_key
+from kubestow.apiserver.controllers.queue import own_key
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
@@ -31,10 +31,7 @@ class Namespaces:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch namespaces, and deleted pods, which take longest to terminate."""
-        return {"namespaces": own_key, "pods": self._namespace_keys}
+        self.sources = {"namespaces": own_key, "pods": self._namespace_keys}
 
     def _namespace_keys(self, change: Change) -> Iterable[Key]:
         return (("", change.record.namespace),) if change.type == "DELETED" else ()
@@ -110,10 +107,7 @@ class InEachNamespace:
         self._storage = storage
         self._name = name
         self._content = content
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch namespaces, and the objects, which users can change or delete."""
-        return {"namespaces": own_key, self._storage: self._object_keys}
+        self.sources = {"namespaces": own_key, self._storage: self._object_keys}
 
     def _object_keys(self, change: Change) -> Iterable[Key]:
         return (("", change.record.namespace),) if change.record.name == self._name else ()

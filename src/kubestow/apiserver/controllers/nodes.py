@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.controllers.api import Api, Object, condition_of, set_condition
 from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE, Pods
-from kubestow.apiserver.controllers.queue import KeysOf, own_key
+from kubestow.apiserver.controllers.queue import own_key
 from kubestow.apiserver.rules import pods as pod_rules
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
@@ -34,10 +34,7 @@ class NodeLifecycle:
         self._api = pods.api
         self._reconciled: dict[str, int] = {}
         """Versions of nodes that are already reconciled, by name."""
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch nodes, and new leases, with which their heartbeats begin."""
-        return {"nodes": own_key, _LEASES: self._lease_keys}
+        self.sources = {"nodes": own_key, _LEASES: self._lease_keys}
 
     def _lease_keys(self, change: Change) -> Iterable[Key]:
         new = change.record.namespace == "kube-node-lease" and change.type == "ADDED"
@@ -137,10 +134,7 @@ class TaintEviction:
         self._pods = pods
         self._api: Api = pods.api
         self._since: dict[str, float] = {}
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch tainted nodes, and pods bound to them."""
-        return {"nodes": self._node_keys, "pods": self._pod_keys}
+        self.sources = {"nodes": self._node_keys, "pods": self._pod_keys}
 
     def _node_keys(self, change: Change) -> Iterable[Key]:
         records = (change.record, change.previous) if change.type != "DELETED" else ()

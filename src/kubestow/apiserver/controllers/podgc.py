@@ -5,7 +5,6 @@ from itertools import islice
 
 from kubestow.apiserver.controllers.api import Object
 from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE, Pods
-from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.rules.pods import set_condition
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
@@ -24,10 +23,7 @@ class PodGarbageCollector:
         self._limit = finished_limit
         self._finished: dict[Key, None] = {}
         self._missing_since: dict[str, float] = {}
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch deleted nodes and finished pods."""
-        return {"nodes": self._node_keys, "pods": self._pod_keys}
+        self.sources = {"nodes": self._node_keys, "pods": self._pod_keys}
 
     def _node_keys(self, change: Change) -> Iterable[Key]:
         return (("node", change.record.name),) if change.type == "DELETED" else ()

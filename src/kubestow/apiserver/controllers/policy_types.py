@@ -10,7 +10,7 @@ from kubestow.api.cel import CompileError, Environment, Program
 from kubestow.api.cel.types import BOOL, DYN, INT, STRING, Kind, Type, list_of, map_of
 from kubestow.apiserver.admission.scopes import VARIABLES, Scope
 from kubestow.apiserver.controllers.api import Api, Object
-from kubestow.apiserver.controllers.queue import KeysOf, own_key
+from kubestow.apiserver.controllers.queue import own_key
 from kubestow.apiserver.custom.declarations import Structs, declare
 from kubestow.apiserver.custom.structure import Custom
 from kubestow.apiserver.kinds.resource import Resource
@@ -28,10 +28,7 @@ class PolicyTypes:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch policies."""
-        return {_POLICIES: own_key}
+        self.sources = {_POLICIES: own_key}
 
     def reconcile(self, key: Key) -> float | None:
         """Report the type errors of one policy, once for each generation."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from kubestow.apiserver.admission.pod_groups import PROTECTION
 from kubestow.apiserver.controllers.api import Api, Object
 from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE
-from kubestow.apiserver.controllers.queue import KeysOf, own_key
+from kubestow.apiserver.controllers.queue import own_key
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
 
@@ -46,10 +46,7 @@ class Protection:
         """For each object, the UIDs of the unfinished pods that use it."""
         for record in api.store.collection("pods").objects.values():
             self._track(record, deleted=False)
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch the objects, and finished or deleted pods."""
-        return {"pods": self._pod_keys, self._storage: own_key}
+        self.sources = {"pods": self._pod_keys, self._storage: own_key}
 
     def _pod_keys(self, change: Change) -> Iterable[Key]:
         return self._track(change.record, deleted=change.type == "DELETED")
@@ -83,10 +80,7 @@ class VolumeProtection:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch volumes."""
-        return {_VOLUMES: own_key}
+        self.sources = {_VOLUMES: own_key}
 
     def reconcile(self, key: Key) -> float | None:
         """Add the finalizer of a volume, or remove it from a deleted volume that is not bound."""

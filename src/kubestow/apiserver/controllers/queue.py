@@ -7,7 +7,7 @@ it with a timer of the event loop; in a simulation the virtual clock advances to
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from kubestow.apiserver.errors import ApiError
@@ -33,8 +33,9 @@ CUSTOM = "*"
 class Controller(Protocol):
     """Reconciles objects of one kind."""
 
-    def sources(self) -> dict[str, KeysOf]:
-        """Return the storages to watch, each with the function that maps a change to the keys to reconcile."""
+    @property
+    def sources(self) -> Mapping[str, KeysOf]:
+        """The storages to watch, each with the function that maps a change to the keys to reconcile."""
 
     def reconcile(self, key: Key) -> float | None:
         """Reconcile one object; return the seconds until the next run, None for no further run."""
@@ -67,7 +68,7 @@ class Controllers:
         """Callback with the time of a key that is due before all others."""
         self._workers = [_Worker(controller, metrics) for controller in controllers]
         for worker in self._workers:
-            for storage, keys_of in worker.controller.sources().items():
+            for storage, keys_of in worker.controller.sources.items():
                 self._watch(worker, storage, keys_of)
         if metrics is not None:
             metrics.work_depth.watch(self._depths)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from kubestow.apiserver import quota
 from kubestow.apiserver.controllers.api import Api
-from kubestow.apiserver.controllers.queue import CUSTOM, KeysOf
+from kubestow.apiserver.controllers.queue import CUSTOM
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
@@ -20,11 +20,8 @@ class Quotas:
         self._api = api
         self._used: dict[Key, quota.Usage] = {}
         """For each quota, the usage of the objects it counts."""
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch quotas, and all namespaced resources."""
         counted = (one.storage for one in BY_STORAGE.values() if one.namespaced and one.storage not in _NOT_COUNTED)
-        return {**dict.fromkeys((*counted, CUSTOM), self._object_keys), _QUOTAS: self._quota_keys}
+        self.sources = {**dict.fromkeys((*counted, CUSTOM), self._object_keys), _QUOTAS: self._quota_keys}
 
     def _quota_keys(self, change: Change) -> Iterable[Key]:
         record = change.record

@@ -5,7 +5,6 @@ from collections import Counter
 from kubestow.apiserver.controllers.adoption import Adoption
 from kubestow.apiserver.controllers.api import Object, set_condition
 from kubestow.apiserver.controllers.pods import DONE, Facts, Pods
-from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.store.collection import Key
 
@@ -24,10 +23,7 @@ class ReplicaSets:
         plain = storage == "replicationcontrollers"
         self._component = "replication-controller" if plain else "replicaset-controller"
         self._adoption = Adoption(pods.api, storage, "pods")
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch the sets and their pods."""
-        return {self._storage: self._adoption.owner_keys, "pods": self._adoption.owned_keys}
+        self.sources = {self._storage: self._adoption.owner_keys, "pods": self._adoption.owned_keys}
 
     def reconcile(self, key: Key) -> float | None:
         """Create or delete pods of one set, and update its status."""

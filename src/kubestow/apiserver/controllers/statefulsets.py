@@ -11,7 +11,6 @@ from kubestow.apiserver.controllers.adoption import Adoption
 from kubestow.apiserver.controllers.api import Object, reference
 from kubestow.apiserver.controllers.history import HASH, History, Revision
 from kubestow.apiserver.controllers.pods import DONE, Facts, Pods
-from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.controllers.rollout import share
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.objects.removal import set_owners
@@ -33,10 +32,7 @@ class StatefulSets:
         self._api = pods.api
         self._history = History(pods.api)
         self._adoption = Adoption(pods.api, _SETS, "pods")
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch the sets and their pods."""
-        return {_SETS: self._adoption.owner_keys, "pods": self._adoption.owned_keys}
+        self.sources = {_SETS: self._adoption.owner_keys, "pods": self._adoption.owned_keys}
 
     def reconcile(self, key: Key) -> float | None:
         """Perform the next step of one set, and update its status."""

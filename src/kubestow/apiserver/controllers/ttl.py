@@ -3,7 +3,7 @@
 from kubestow.api.timestamps import parse_time
 from kubestow.apiserver.controllers.api import Api
 from kubestow.apiserver.controllers.job_state import finish_time
-from kubestow.apiserver.controllers.queue import KeysOf, own_key
+from kubestow.apiserver.controllers.queue import own_key
 from kubestow.apiserver.store.collection import Key
 
 _JOBS = "jobs.batch"
@@ -14,10 +14,9 @@ class TtlAfterFinished:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch Jobs with a time to live."""
-        return {_JOBS: lambda change: own_key(change) if b'"ttlSecondsAfterFinished":' in change.record.body else ()}
+        self.sources = {
+            _JOBS: lambda change: own_key(change) if b'"ttlSecondsAfterFinished":' in change.record.body else ()
+        }
 
     def reconcile(self, key: Key) -> float | None:
         """Delete a Job whose time to live has expired; return the seconds until it expires."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from kubestow.api import quantity
 from kubestow.apiserver.controllers.api import Api, Object, reference
-from kubestow.apiserver.controllers.queue import KeysOf, owners_in
+from kubestow.apiserver.controllers.queue import owners_in
 from kubestow.apiserver.errors import ApiError, conflict
 from kubestow.apiserver.selectors import from_object
 from kubestow.apiserver.store.collection import Key
@@ -33,10 +33,7 @@ class Volumes:
         self._claim_volumes: dict[Key, dict[str, None]] = {}
         self._free: dict[str, dict[str, None]] = {}
         self._pending_claims: dict[str, dict[Key, None]] = {}
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch claims, volumes, and the claims that volumes refer to."""
-        return {_CLAIMS: self._claim_keys, _VOLUMES: self._volume_keys}
+        self.sources = {_CLAIMS: self._claim_keys, _VOLUMES: self._volume_keys}
 
     def _claim_keys(self, change: Change) -> Iterable[Key]:
         key, claim = (change.record.namespace, change.record.name), change.record.object()
@@ -245,10 +242,7 @@ class EphemeralVolumes:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch pods with ephemeral volumes, and claims of pods."""
-        return {"pods": _with_ephemeral_volumes, _CLAIMS: owners_in(self._api.store, "pods")}
+        self.sources = {"pods": _with_ephemeral_volumes, _CLAIMS: owners_in(self._api.store, "pods")}
 
     def reconcile(self, key: Key) -> float | None:
         """Create the missing claims of one pod."""

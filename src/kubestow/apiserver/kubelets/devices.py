@@ -16,7 +16,6 @@ import msgspec
 from kubestow.api import files as objects
 from kubestow.api.files import ObjectsError
 from kubestow.apiserver.controllers.api import Api, Object
-from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.objects.writing import Writer
@@ -132,10 +131,7 @@ class DeviceDriver:
     def __init__(self, api: Api, devices: Devices) -> None:
         self._api = api
         self._devices = devices
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch new nodes."""
-        return {"nodes": self._node_keys}
+        self.sources = {"nodes": self._node_keys}
 
     def _node_keys(self, change: Change) -> Iterable[Key]:
         return (("", change.record.name),) if change.previous is None and change.type != "DELETED" else ()

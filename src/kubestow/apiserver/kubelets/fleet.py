@@ -17,7 +17,6 @@ from kubestow.api.timestamps import format_micro_time
 from kubestow.apiserver.controllers.api import Object, condition_of
 from kubestow.apiserver.controllers.claims import consumers
 from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE, Pods
-from kubestow.apiserver.controllers.queue import KeysOf
 from kubestow.apiserver.kubelets import admission, claims, lifecycles, resizing, statuses
 from kubestow.apiserver.kubelets.lifecycles import NEVER, PodLifecycle
 from kubestow.apiserver.kubelets.scripts import Pace, Script
@@ -73,10 +72,7 @@ class Fleet:
         """Pods whose resize waits for free capacity, by node."""
         self._addresses = statuses.Addresses()
         self._slice = 0
-
-    def sources(self) -> dict[str, KeysOf]:
-        """Watch nodes, the pods bound to them, and reserved claims."""
-        return {"nodes": self._node_keys, "pods": self._pod_keys, claims.CLAIMS: self._claim_keys}
+        self.sources = {"nodes": self._node_keys, "pods": self._pod_keys, claims.CLAIMS: self._claim_keys}
 
     def reconcile(self, key: Key) -> float | None:
         """Act for one pod or one node, or renew leases."""
