@@ -8,7 +8,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from kubestow.apiserver.store.layout import StorageError, row_checksum
+from kubestow.apiserver.store.layout import StorageError
+from kubestow.apiserver.store.records import Row
 from kubestow.apiserver.store.sqlite import SqliteJournal
 from kubestow.apiserver.store.store import Store
 
@@ -22,7 +23,7 @@ def rewritten(folder: Path) -> Iterator[sqlite3.Connection]:
     """Yield the database of a data folder; its rows are valid afterwards, as if they were written like this."""
     with contextlib.closing(sqlite3.connect(folder / "objects.db")) as db, db:
         yield db
-        db.create_function("row_checksum", 4, row_checksum)
+        db.create_function("row_checksum", 4, lambda *row: Row(*row).checksum)
         db.execute("UPDATE versions SET checksum = row_checksum(rv, resource, type, body)")
 
 

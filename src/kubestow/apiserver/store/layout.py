@@ -10,8 +10,11 @@ this, and `State` shows it if only some of the pages are older ones.
 """
 
 import sqlite3
+from collections.abc import Iterable
 from typing import NamedTuple
 from zlib import crc32
+
+from kubestow.apiserver.store.records import Row
 
 APPLICATION = 0x4B53544F
 LAYOUT = 2
@@ -32,7 +35,6 @@ _CREATION = (
 )
 """Create the tables, or upgrade those of the former layout; the first page of the file is the same then."""
 SET_STATE = "UPDATE state SET highest = ?, base = ?, count = ?, total = ?, checksum = ?"
-INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?)"
 
 
 class StorageError(Exception):
@@ -57,9 +59,9 @@ def checksum(*fields: int | str) -> int:
     return crc32(" ".join(map(str, fields)).encode())
 
 
-def row_checksum(rv: int, resource: str, type_: str, body: bytes) -> int:
-    """Return the checksum of a row of `versions`."""
-    return crc32(body, crc32(f"{rv} {resource} {type_}".encode()))
+def insert(db: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    """Insert rows into `versions`."""
+    db.executemany("INSERT INTO versions VALUES (?, ?, ?, ?, ?)", [(*row, row.checksum) for row in rows])
 
 
 def access_problem(error: sqlite3.Error) -> str | None:
@@ -79,7 +81,7 @@ def access_problem(error: sqlite3.Error) -> str | None:
 def create(db: sqlite3.Connection, state: State) -> None:
     """Create the tables in a transaction of the caller, or upgrade those of the former layout."""
     db.create_function("checksum", 2, checksum, deterministic=True)
-    db.create_function("row_checksum", 4, row_checksum, deterministic=True)
+    db.create_function("row_checksum", 4, lambda *row: Row(*row).checksum, deterministic=True)
     for statement in _CREATION:
         db.execute(statement)
     db.execute("INSERT INTO state VALUES (?, ?, ?, ?, ?)", (*state, checksum(*state)))

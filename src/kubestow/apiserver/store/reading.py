@@ -22,7 +22,6 @@ from kubestow.apiserver.store.layout import (
     StorageError,
     access_problem,
     checksum,
-    row_checksum,
 )
 from kubestow.apiserver.store.records import Row, decode
 
@@ -159,14 +158,15 @@ class View:
         """Yield the sound rows in the order of versions; `damage` is complete at the end."""
         count = total = 0
         has_checksums = self.layout == LAYOUT
-        for rv, resource, type_, body, check in self._raw_rows():
-            if has_checksums and not (isinstance(body, bytes) and check == row_checksum(rv, resource, type_, body)):
-                line = f"{name_of(resource, body)}, version {rv}"
+        for *fields, check in self._raw_rows():
+            row = Row(*fields)
+            if has_checksums and not (isinstance(fields[-1], bytes) and check == row.checksum):
+                line = f"{name_of(row.resource, row.body)}, version {row.rv}"
                 if line not in self.damage[-_RECENT:]:
                     self.damage.append(line)
-            elif rv > self._highest:
-                count, total, self._highest = count + 1, total + rv, rv
-                yield Row(rv, resource, type_, body)
+            elif row.rv > self._highest:
+                count, total, self._highest = count + 1, total + row.rv, row.rv
+                yield row
         if self.layout != LAYOUT:
             self.state = State(max(self._highest, 1), 0, count, total)
         for first, last in self._unreadable:

@@ -5,8 +5,8 @@ owners, which selectors and garbage collection need, are stored beside them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+from zlib import crc32
 
 import msgspec
 
@@ -91,11 +91,15 @@ class Change:
         return self.record.size if self.previous is None else self.record.size + self.previous.size
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row of a journal: the object written or deleted at a version."""
 
     rv: int
     resource: str
     type: str
     body: bytes
+
+    @property
+    def checksum(self) -> int:
+        """The checksum of the row."""
+        return crc32(self.body, crc32(f"{self.rv} {self.resource} {self.type}".encode()))

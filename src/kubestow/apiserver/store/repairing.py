@@ -1,15 +1,16 @@
 """Repair of a data file: a new one with the sound rows of the damaged one, of which a copy is kept.
 
-The damaged file is read in several ways, and the best result counts: with its write-ahead log, with new checksums in
-that log, and without it, since a log that is damaged in the middle may hide newer pages of the database behind older
-ones. If nothing can be read, the first page of the database, which has the header and the names of the tables, is
-replaced by that of an empty file.
+The damaged file is read in several ways, and the best result counts: as SQLite reads it, with all pages of its
+write-ahead log, and without the log. SQLite ignores the log from the first damaged frame on, since its checksums are
+those of all frames so far; pages that are damaged themselves are found by the checksums of rows. If nothing can be
+read, the first page of the database, with the header and the names of the tables, is replaced by that of an empty file.
 """
 
 import contextlib
 import os
 import shutil
 import sqlite3
+import struct
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,11 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kubestow.apiserver.store.layout import INSERT_VERSION, State, create, row_checksum
+from kubestow.apiserver.store.layout import State, create, insert
 from kubestow.apiserver.store.mark import Mark
 from kubestow.apiserver.store.reading import View, log_of, name_of, shortened
 from kubestow.apiserver.store.records import Row
-from kubestow.apiserver.store.resealing import reseal
 from kubestow.telemetry.logs import get_logger
 
 log = get_logger(__name__)
@@ -32,6 +32,7 @@ _OF_THE_FILE = slice(24, 40)
 _CHANGES, _VALID_FOR = slice(24, 28), slice(92, 96)
 """The number of changes of the file, and that for which the numbers of pages are valid."""
 _PAGE = 4096
+_LOG_HEADER, _FRAME_HEADER = 32, 24
 
 
 class _Salvaged(NamedTuple):
@@ -47,7 +48,7 @@ def repair(path: Path, mark: Mark) -> None:
     if not found.damage:
         log.info("The data file is sound: there is nothing to repair", v=0, file=str(path))
         return
-    ways = [_without_log, _with_resealed_log]
+    ways = [_without_log, _with_all_of_log]
     candidates = [found, *(_read(path, acknowledged, way) for way in ways)]
     if not any(candidate.rows for candidate in candidates):
         candidates += [_read(path, acknowledged, partial(_with_new_first_page, way)) for way in ways]
@@ -76,9 +77,28 @@ def _without_log(path: Path) -> None:
     log_of(path).unlink(missing_ok=True)
 
 
-def _with_resealed_log(path: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        reseal(log_of(path))
+def _with_all_of_log(path: Path) -> None:
+    """Write the pages of the log into the database, up to the last group of writes, and remove the log.
+
+    A frame of the log is a page with a header: number, size of the database in pages at the end of a group else 0, and
+    the salts of the log; frames with other ones are left from an earlier log.
+    """
+    with contextlib.suppress(FileNotFoundError), path.open("r+b") as file:
+        content = log_of(path).read_bytes()
+        salts, most = content[16:24], (path.stat().st_size + len(content)) // _PAGE
+        group: dict[int, bytes] = {}
+        for start in range(_LOG_HEADER, len(content) - _FRAME_HEADER - _PAGE + 1, _FRAME_HEADER + _PAGE):
+            number, size, first, second = struct.unpack_from(">2I4s4s", content, start)
+            if first != salts[:4] and second != salts[4:]:
+                break
+            group[number] = content[start + _FRAME_HEADER : start + _FRAME_HEADER + _PAGE]
+            if size:
+                for place in sorted(group):
+                    if 0 < place <= most:
+                        file.seek((place - 1) * _PAGE)
+                        file.write(group[place])
+                group.clear()
+    _without_log(path)
 
 
 def _with_new_first_page(way: Callable[[Path], None], path: Path) -> None:
@@ -129,12 +149,8 @@ def _write(path: Path, rows: list[Row], highest: int) -> None:
         db.execute("PRAGMA synchronous=FULL")
         db.execute("BEGIN IMMEDIATE")
         create(db, State(highest, highest, len(rows), sum(row.rv for row in rows)))
-        db.executemany(INSERT_VERSION, [(*_fields(row), row_checksum(*_fields(row))) for row in rows])
+        insert(db, rows)
         db.execute("COMMIT")
     # The log must be gone first: it does not belong to the new file.
     log_of(path).unlink(missing_ok=True)
     os.replace(new, path)
-
-
-def _fields(row: Row) -> tuple[int, str, str, bytes]:
-    return row.rv, row.resource, row.type, row.body

@@ -18,7 +18,6 @@ from pathlib import Path
 from kubestow.apiserver.files import restrict
 from kubestow.apiserver.store import repairing
 from kubestow.apiserver.store.layout import (
-    INSERT_VERSION,
     LAYOUT,
     SET_STATE,
     State,
@@ -26,7 +25,7 @@ from kubestow.apiserver.store.layout import (
     access_problem,
     checksum,
     create,
-    row_checksum,
+    insert,
 )
 from kubestow.apiserver.store.mark import Mark
 from kubestow.apiserver.store.reading import View, shortened
@@ -149,7 +148,7 @@ class SqliteJournal:
             running = None not in group
             rows = [item for item in group if isinstance(item, Row)]
             try:
-                self._commit(rows, [item for item in group if isinstance(item, tuple)])
+                self._commit(rows, [item for item in group if not isinstance(item, Row | None)])
             except (sqlite3.Error, OSError) as error:
                 self.failure = f"cannot write {self.path}: {error}"
                 log.error("No more writes are accepted", err=self.failure)
@@ -165,13 +164,7 @@ class SqliteJournal:
         assert db is not None
         highest, base, count, total = view.state
         db.execute("BEGIN IMMEDIATE")
-        db.executemany(
-            INSERT_VERSION,
-            [
-                (row.rv, row.resource, row.type, row.body, row_checksum(row.rv, row.resource, row.type, row.body))
-                for row in rows
-            ],
-        )
+        insert(db, rows)
         count += len(rows)
         total += sum([row.rv for row in rows])
         for resource, floor, versions in dropped:
