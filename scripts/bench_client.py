@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from bench_rows import MICROS, Row
+from kubestow.api.meta import ObjectMeta
 from kubestow.api.pod import Pod
 from kubestow.client.access import Access, open_channel
 from kubestow.client.api import ApiClient
@@ -35,6 +36,7 @@ from kubestow.client.refusals import Refusals
 from kubestow.client.requests import Requests
 from kubestow.client.resources import PODS
 from kubestow.client.tls import TlsSettings
+from kubestow.client.writes import LiveApi
 from kubestow.clock import SystemClock
 
 EVENTS = 20_000
@@ -175,10 +177,9 @@ async def cpu_per_call(call: Callable[[], Awaitable[object]], count: int) -> flo
 async def bench_ours(url: str, ca: bytes, count: int) -> float:
     access = Access("bench", url, tls=TlsSettings(ca_data=ca))
     channel = open_channel(access, environ={}, clock=SystemClock())
-    requests = Requests(ApiClient(channel, user_agent="kubestow/bench"))
-    result = await cpu_per_call(
-        lambda: requests.bind_pod("default", "pod-1", "c9ba3829-a13a-4b8c-af33-33f898604776", "node-1"), count
-    )
+    api = LiveApi(Requests(ApiClient(channel, user_agent="kubestow/bench")), lambda: True)
+    pod = Pod(ObjectMeta(name="pod-1", namespace="default", uid="c9ba3829-a13a-4b8c-af33-33f898604776"))
+    result = await cpu_per_call(lambda: api.bind(pod, "node-1"), count)
     channel.close()
     return result
 

@@ -8,19 +8,27 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
-from kubestow.api.meta import ObjectReference
+from kubestow.api import codec
+from kubestow.api.devices import ResourceClaim
+from kubestow.api.meta import ObjectMeta, ObjectReference
+from kubestow.api.pod import Pod
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.api.timestamps import parse_time
 from kubestow.client.events import EventRecorder
 from kubestow.client.leases import LeaseLock, Record
 from kubestow.client.requests import Requests
 from kubestow.client.reviews import ReviewedUser
+from kubestow.client.writes import LiveApi
 from support.client.doubles import FixedClock, middle
 from support.client.scripted import Answer, Request, client_of, opened, serving
 from support.client.virtualtime import run
+
+T = TypeVar("T")
 
 JSON = {"Accept": "application/json", "Content-Type": "application/json"}
 PATCH = {"Accept": "application/json", "Content-Type": "application/strategic-merge-patch+json"}
@@ -138,7 +146,12 @@ RECORDS: list[dict[str, Any]] = [
         "method": "PUT",
         "path": "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/rc1/status",
         "headers": JSON,
-        "body": {"kind": "ResourceClaim", "metadata": {"name": "rc1", "unknown": [1]}, "status": {}},
+        "body": {
+            "kind": "ResourceClaim",
+            "apiVersion": "resource.k8s.io/v1",
+            "metadata": {"name": "rc1", "unknown": [1]},
+            "status": {},
+        },
     },
     {
         "method": "POST",
@@ -150,7 +163,12 @@ RECORDS: list[dict[str, Any]] = [
         "method": "PUT",
         "path": "/api/v1/persistentvolumes/pv1",
         "headers": JSON,
-        "body": {"kind": "PersistentVolume", "metadata": {"name": "pv1", "unknown": [1]}, "spec": {}},
+        "body": {
+            "kind": "PersistentVolume",
+            "apiVersion": "v1",
+            "metadata": {"name": "pv1", "unknown": [1]},
+            "spec": {},
+        },
     },
 ]
 
@@ -163,17 +181,18 @@ def wire_records() -> list[Any]:
 
 async def repeat(record: dict[str, Any], requests: Requests, recorder: EventRecorder) -> None:
     """Make the call that must send this record."""
+    api = LiveApi(requests, lambda: True)
     path, body = record["path"].split("?")[0], record["body"]
     parts = path.split("/")
     namespace = parts[parts.index("namespaces") + 1] if "namespaces" in parts else ""
     name = parts[-1]
     match record["method"], parts[-1] if parts[-1] in COLLECTIONS else parts[-2]:
         case "POST", "binding":
-            await requests.bind_pod(namespace, parts[-2], body["metadata"]["uid"], body["target"]["name"])
+            await api.bind(pod_of(namespace, parts[-2], body["metadata"]["uid"]), body["target"]["name"])
         case "PATCH", "status":
-            await requests.patch_pod_status(namespace, parts[-2], body)
+            await api._patch_status(pod_of(namespace, parts[-2]), body)
         case "DELETE", "pods":
-            await requests.delete_pod(namespace, name)
+            await api.delete_pod(pod_of(namespace, name))
         case "POST", "leases":
             await lock_of(record, requests).create(record_of(body["spec"]))
         case "PUT", "leases":
@@ -181,15 +200,15 @@ async def repeat(record: dict[str, Any], requests: Requests, recorder: EventReco
             lock._lease = body
             await lock.update(record_of(body["spec"]))
         case "PUT", "persistentvolumeclaims":
-            await requests.put_volume_claim(namespace, name, body)
+            await api.update_claim(object_of(PersistentVolumeClaim, namespace, body), {})
         case "PUT", "persistentvolumes":
-            await requests.put_volume(name, body)
+            await api.update_volume(object_of(PersistentVolume, "", body), {})
         case "POST", "resourceclaims":
-            await requests.create_resource_claim(namespace, body)
+            await api.create_resource_claim(namespace, body)
         case "PUT", "resourceclaims":
-            await requests.put_resource_claim(namespace, name, body)
+            await api.update_resource_claim(object_of(ResourceClaim, namespace, body), {})
         case "PUT", "status":
-            await requests.put_resource_claim_status(namespace, parts[-2], body)
+            await api.update_resource_claim_status(object_of(ResourceClaim, namespace, body), {})
         case "POST", "events" if path.startswith("/apis/"):
             regarding = ObjectReference(**body["regarding"])
             recorder.record(
@@ -203,6 +222,16 @@ async def repeat(record: dict[str, Any], requests: Requests, recorder: EventReco
             await recorder._deliver(recorder._pending.popleft()[0])
         case unknown:
             raise AssertionError(f"no method sends {unknown}")
+
+
+def pod_of(namespace: str, name: str, uid: str = "") -> Pod:
+    return Pod(ObjectMeta(namespace=namespace, name=name, uid=uid))
+
+
+def object_of(kind: type[T], namespace: str, body: dict[str, Any]) -> T:
+    """Return the object that was sent, as it was received."""
+    obj: Any = codec.convert(kind, body)
+    return replace(obj, metadata=replace(obj.metadata, namespace=namespace))  # type: ignore[no-any-return]
 
 
 def lock_of(record: dict[str, Any], requests: Requests) -> LeaseLock:
@@ -270,7 +299,9 @@ def test_claim_that_is_read_again() -> None:
     async def main() -> None:
         async with serving(give) as server:
             with opened(server) as channel:
-                found = await Requests(client_of(channel)).get_resource_claim("default", "rc1")
+                api = LiveApi(Requests(client_of(channel)), lambda: False)
+                old = ResourceClaim(metadata=ObjectMeta(namespace="default", name="rc1"))
+                found = await api.get_resource_claim(old)
                 assert found.metadata.resourceVersion == "8"
                 assert json.loads(bytes(found.source)) == claim
 

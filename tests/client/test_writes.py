@@ -15,6 +15,7 @@ from kubestow.api.failures import ConflictError, InvalidError, LeaseLostError
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.pod import Pod, PodCondition
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.api.whole_objects import WholePendingPod
 from kubestow.client.connection import Response
 from kubestow.client.protobuf import PROTOBUF
 from kubestow.client.requests import Requests
@@ -26,22 +27,22 @@ POD = codec.convert(
 )
 
 
+UPDATED = Updated(ObjectMeta(name="x", namespace="d", resourceVersion="2", finalizers=("f",)))
+CLAIM_PATH = "/apis/resource.k8s.io/v1/namespaces/d/resourceclaims/x"
+
+
 class Recorder:
-    """Records its calls, and returns their arguments."""
+    """Records the requests."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
 
-    def __getattr__(self, name: str) -> Any:
-        async def call(*arguments: Any) -> Any:
-            self.calls.append((name, *arguments))
-            return arguments[-1]
+    async def send(self, method: str, path: str, body: Any, content_type: str) -> None:
+        self.calls.append((method, path, body, content_type))
 
-        return call
-
-    async def put_resource_claim(self, *arguments: Any) -> Updated:
-        self.calls.append(("put_resource_claim", *arguments))
-        return Updated(ObjectMeta(name="x", namespace="d", resourceVersion="2", finalizers=("f",)))
+    async def fetch(self, _: type, method: str, path: str, body: Any, content_type: str) -> Any:
+        self.calls.append((method, path, body, content_type))
+        return UPDATED
 
 
 def _api(requests: Recorder, *, leads: bool = True) -> LiveApi:
@@ -67,22 +68,24 @@ def test_changes_are_merged_into_the_received_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "method", "request_name", "where"),
+    ("kind", "method", "path"),
     [
-        (PersistentVolume, "update_volume", "put_volume", ("x",)),
-        (PersistentVolumeClaim, "update_claim", "put_volume_claim", ("d", "x")),
-        (ResourceClaim, "update_resource_claim", "put_resource_claim", ("d", "x")),
-        (ResourceClaim, "update_resource_claim_status", "put_resource_claim_status", ("d", "x")),
+        (PersistentVolume, "update_volume", "/api/v1/persistentvolumes/x"),
+        (PersistentVolumeClaim, "update_claim", "/api/v1/namespaces/d/persistentvolumeclaims/x"),
+        (ResourceClaim, "update_resource_claim", CLAIM_PATH),
+        (ResourceClaim, "update_resource_claim_status", f"{CLAIM_PATH}/status"),
     ],
 )
-def test_objects_are_sent_back_whole(kind: type, method: str, request_name: str, where: tuple[str, ...]) -> None:
+def test_objects_are_sent_back_whole(kind: type, method: str, path: str) -> None:
     """Each kind has its own path and keeps the fields that this scheduler does not know."""
     requests = Recorder()
-    obj: object = codec.convert(kind, _tree(kind.__name__, novel={"kept": True}))
+    obj: Any = codec.convert(kind, _tree(kind.__name__, novel={"kept": True}))
+    if kind is PersistentVolume:
+        obj = replace(obj, metadata=replace(obj.metadata, namespace=""))
     asyncio.run(getattr(_api(requests), method)(obj, {"metadata": {"annotations": {"b": "2"}}}))
-    ((name, *path, sent),) = requests.calls
+    ((sent_method, sent_path, sent, _),) = requests.calls
     body = json.loads(sent)
-    assert (name, tuple(path)) == (request_name, where)
+    assert (sent_method, sent_path) == ("PUT", path)
     assert body["metadata"]["annotations"] == {"a": "1", "b": "2"}
     assert body["novel"] == {"kept": True}
     assert body["kind"] == kind.__name__
@@ -99,7 +102,8 @@ def test_an_object_of_a_plugin_is_patched(changes: dict[str, Any], subresource: 
     """The UID protects another object of the same name."""
 
     class Client:
-        async def request(self, method: str, path: str, body: bytes, content_type: str) -> Response:
+        async def request(self, method: str, path: str, body: bytes, content_type: str, accept: str) -> Response:
+            assert accept == "application/json"
             sent.append((method, path, json.loads(body), content_type))
             return Response(200, b'{"metadata": {"name": "x", "resourceVersion": "2"}}', b"")
 
@@ -124,7 +128,7 @@ def test_a_claim_is_written_again_with_its_new_version() -> None:
         return written
 
     assert asyncio.run(write_twice()).metadata.finalizers == ("f",)
-    first, second = (json.loads(sent) for *_, sent in requests.calls)
+    first, second = (json.loads(sent) for _, _, sent, _ in requests.calls)
     assert "resourceVersion" not in first["metadata"]
     assert second["metadata"] == {**first["metadata"], "resourceVersion": "2"}
     assert (second["spec"], second["status"]) == ({"novel": 1}, {"rare": True, "reservedFor": []})
@@ -144,12 +148,13 @@ def test_an_error_is_written_to_a_pod_that_changed_but_not_to_a_bound_one(
     """A binding without a response may have succeeded; any other update must not suppress the condition."""
 
     class Changed(Recorder):
-        async def get_pod(self, namespace: str, name: str) -> Pod:
-            meta = {"name": name, "namespace": namespace, "uid": latest["uid"], "resourceVersion": "2"}
+        async def fetch(self, _: type, method: str, path: str, *body: Any) -> Pod:
+            assert (method, path, body) == ("GET", "/api/v1/namespaces/d/pods/p", ())
+            meta = {"name": "p", "namespace": "d", "uid": latest["uid"], "resourceVersion": "2"}
             return codec.convert(Pod, {"metadata": meta, "spec": {"nodeName": latest.get("nodeName", "")}})
 
-        async def patch_pod_status(self, namespace: str, name: str, patch: dict[str, Any]) -> None:
-            versions.append(patch["metadata"]["resourceVersion"])
+        async def send(self, method: str, path: str, body: Any, content_type: str) -> None:
+            versions.append(body["metadata"]["resourceVersion"])
             if versions == ["1"]:
                 raise ConflictError("PATCH", 409, Status(reason="Conflict", message="modified"))
 
@@ -165,16 +170,14 @@ class Strict(Recorder):
 
     message = b"k8s\x00" + b"\x0a\x02tm" + b"\x12\x05claim"
 
-    async def put_resource_claim(self, *arguments: Any) -> Updated:
-        if arguments[-1] != PROTOBUF:
+    async def fetch(self, _: type, method: str, path: str, body: Any, content_type: str) -> Any:
+        if content_type != PROTOBUF:
             raise InvalidError("PUT x", 422, Status(reason="Invalid", message="field is immutable"))
-        return await super().put_resource_claim(*arguments)
+        return await super().fetch(_, method, path, body, content_type)
 
-    async def put_resource_claim_status(self, *arguments: Any) -> Updated:
-        return await self.put_resource_claim(*arguments)
-
-    async def get_resource_claim_message(self, *arguments: Any) -> bytes:
-        return self.message
+    async def send(self, method: str, path: str, body: Any = b"", content_type: str = "", accept: str = "") -> Any:
+        assert (method, path, accept) == ("GET", CLAIM_PATH, f"{PROTOBUF}, application/json")
+        return Response(200, self.message, b"")
 
 
 OPAQUE = {"devices": {"config": [{"opaque": {"driver": "d", "parameters": {"a": 1}}}]}}
@@ -229,7 +232,17 @@ def test_a_patch_without_changes_is_not_sent() -> None:
     asyncio.run(api.patch_pod_status(POD, nominated_node="n"))
     assert requests.calls == []
     asyncio.run(api.patch_pod_status(POD, nominated_node=""))
-    assert requests.calls == [("patch_pod_status", "d", "p", {"status": {"nominatedNodeName": None}})]
+    patch = {"status": {"nominatedNodeName": None}}
+    path = "/api/v1/namespaces/d/pods/p/status"
+    assert requests.calls == [("PATCH", path, patch, "application/strategic-merge-patch+json")]
+
+
+def test_a_pod_that_keeps_its_json_is_a_pod() -> None:
+    """With extenders, all pods do."""
+    requests = Recorder()
+    pod = codec.convert(WholePendingPod, {"metadata": {"name": "p", "namespace": "d", "uid": "u"}})
+    asyncio.run(_api(requests).delete_pod(pod))
+    assert requests.calls[0][:2] == ("DELETE", "/api/v1/namespaces/d/pods/p")
 
 
 def test_nothing_is_written_without_the_lease() -> None:

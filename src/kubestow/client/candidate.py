@@ -6,11 +6,12 @@ lease. A candidate without a ping still renews every five minutes, because the s
 """
 
 import asyncio
+from typing import Any
 
 from kubestow.api.failures import CallError, NotFoundError
 from kubestow.api.timestamps import format_micro_time
 from kubestow.client.leases import LeaseLock
-from kubestow.client.requests import Requests
+from kubestow.client.requests import Requests, path_of
 from kubestow.clock import Clock
 from kubestow.telemetry.build import KUBERNETES
 from kubestow.telemetry.logs import get_logger
@@ -56,10 +57,11 @@ class Candidate:
     async def _renew(self) -> None:
         namespace, name = self._lock.namespace, self._lock.identity
         now = format_micro_time(self._clock.now())
+        collection = path_of("coordination.k8s.io/v1beta1", "leasecandidates", namespace)
         try:
-            found = await self._requests.get_lease_candidate(namespace, name)
+            found = await self._requests.fetch(dict[str, Any], "GET", f"{collection}/{name}")
         except NotFoundError:
-            await self._requests.create_lease_candidate(namespace, self._new(now))
+            await self._requests.send("POST", collection, self._new(now))
             log.info("Created lease candidate", v=2, lease=str(self._lock), candidate=name)
         else:
             spec = found.get("spec") or {}
@@ -67,7 +69,7 @@ class Candidate:
             if not is_pinged and self._loop.time() < self._renewed_at + RENEW_SECONDS:
                 return
             candidate = {**found, "spec": {**spec, "renewTime": now}}
-            await self._requests.put_lease_candidate(namespace, name, candidate)
+            await self._requests.send("PUT", f"{collection}/{name}", candidate)
         self._renewed_at = self._loop.time()
 
     def _new(self, now: str) -> dict[str, object]:

@@ -20,8 +20,9 @@ import msgspec
 from kubestow.api.failures import AlreadyExistsError, ApiError, CallError, NotFoundError
 from kubestow.api.meta import ObjectReference
 from kubestow.api.timestamps import format_micro_time, format_time
+from kubestow.client.api import STRATEGIC_MERGE
 from kubestow.client.leases import LeaseLock
-from kubestow.client.requests import Requests
+from kubestow.client.requests import Requests, path_of
 from kubestow.clock import Clock
 from kubestow.telemetry.logs import get_logger
 from kubestow.telemetry.metrics.client import ClientMetrics
@@ -297,9 +298,9 @@ class EventRecorder:
                 await asyncio.sleep(RETRY_SECONDS * (1.0 + RETRY_JITTER * self._random()))
             try:
                 if isinstance(item, _CoreEvent):
-                    await self._requests.create_core_event(item.namespace, item.body)
+                    await self._requests.send("POST", path_of("v1", "events", item.namespace), item.body)
                 elif item.count == 0:
-                    await self._requests.create_event(item.body.metadata.namespace, item.body)
+                    await self._requests.send("POST", _events_of(item.body), item.body)
                 else:
                     await self._continue(item.body, _Series(item.count, format_micro_time(item.last)))
                 return
@@ -316,12 +317,12 @@ class EventRecorder:
         log.error("Failed to write an event; it is dropped", tries=MAX_TRIES)
 
     async def _continue(self, body: _Body, series: _Series) -> None:
-        namespace, name = body.metadata.namespace, body.metadata.name
+        path = f"{_events_of(body)}/{body.metadata.name}"
         try:
-            await self._requests.patch_event(namespace, name, {"series": series})
+            await self._requests.send("PATCH", path, {"series": series}, STRATEGIC_MERGE)
         except NotFoundError:
             # Events expire at the server, by default after an hour.
-            await self._requests.create_event(namespace, msgspec.structs.replace(body, series=series))
+            await self._requests.send("POST", _events_of(body), msgspec.structs.replace(body, series=series))
 
     async def _tidy(self) -> None:
         while True:
@@ -343,3 +344,7 @@ class EventRecorder:
     def _write_series(self, known: _Known, now: float) -> None:
         known.written = now
         self._put(_Write(known.body, known.count, known.last))
+
+
+def _events_of(body: _Body) -> str:
+    return path_of("events.k8s.io/v1", "events", body.metadata.namespace)

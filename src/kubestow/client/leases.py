@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kubestow.client.requests import Requests
+from kubestow.client.requests import Body, Requests, path_of
 
 
 class Record(Struct, frozen=True):
@@ -48,7 +48,7 @@ class LeaseLock:
 
     async def read(self) -> Record:
         """Read the lease. Raises NotFoundError if it does not exist."""
-        self._lease = await self._requests.get_lease(self.namespace, self.name)
+        self._lease = await self._send("GET", self.name)
         spec = self._lease.get("spec") or {}
         return Record(
             holder=spec.get("holderIdentity") or "",
@@ -68,7 +68,7 @@ class LeaseLock:
             "metadata": {"name": self.name, "namespace": self.namespace},
             "spec": _spec(record),
         }
-        self._lease = await self._requests.create_lease(self.namespace, lease)
+        self._lease = await self._send("POST", body=lease)
 
     async def update(self, record: Record) -> None:
         """Update the lease. Raises ConflictError if it changed since it was read."""
@@ -78,7 +78,11 @@ class LeaseLock:
             "apiVersion": "coordination.k8s.io/v1",
             "spec": _spec(record),
         }
-        self._lease = await self._requests.put_lease(self.namespace, self.name, lease)
+        self._lease = await self._send("PUT", self.name, body=lease)
+
+    async def _send(self, method: str, *name: str, body: Body = b"") -> dict[str, Any]:
+        path = path_of("coordination.k8s.io/v1", "leases", self.namespace, *name)
+        return await self._requests.fetch(dict[str, Any], method, path, body)
 
 
 def _spec(record: Record) -> dict[str, Any]:
