@@ -8,7 +8,7 @@ from cryptography import x509
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.objects.intent import User
-from kubestow.apiserver.rules.causes import check_enums, invalid, required, unsupported
+from kubestow.apiserver.rules.causes import check_choice, check_enums, check_required, invalid, required
 from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import INVALID
 
@@ -47,13 +47,10 @@ def validate_binding(obj: dict[str, Any]) -> Iterator[Cause]:
     """Check the role and the subjects of a binding."""
     reference = obj.get("roleRef", {})
     roles = ("ClusterRole",) if obj["kind"] == "ClusterRoleBinding" else ("Role", "ClusterRole")
-    if reference.get("kind") not in roles:
-        yield unsupported("roleRef.kind", reference.get("kind", ""), roles)
-    if not reference.get("name"):
-        yield required("roleRef.name")
+    yield from check_choice(reference.get("kind", ""), roles, "roleRef.kind")
+    yield from check_required(reference, "roleRef", "name")
     for index, subject in enumerate(obj.get("subjects", ())):
-        if not subject.get("name"):
-            yield required(f"subjects[{index}].name")
+        yield from check_required(subject, f"subjects[{index}]", "name")
         yield from check_enums(subject, f"subjects[{index}]", {"kind": ("ServiceAccount", "User", "Group")})
         if (
             obj["kind"] == "ClusterRoleBinding"
@@ -87,15 +84,16 @@ def validate_request(obj: dict[str, Any]) -> Iterator[Cause]:
     spec = obj["spec"]
     signer = spec.get("signerName", "")
     if "/" not in signer:
-        message = f'Invalid value: "{signer}": must be a fully qualified domain and path of the form example.com/name'
-        yield "spec.signerName", INVALID, message
+        yield invalid(
+            "spec.signerName", signer, "must be a fully qualified domain and path of the form example.com/name"
+        )
     try:
         x509.load_pem_x509_csr(base64.b64decode(spec.get("request", "")))
     except ValueError:
         yield "spec.request", INVALID, "Invalid value: PEM block type must be CERTIFICATE REQUEST"
     seconds = spec.get("expirationSeconds", 600)
     if seconds < 600:
-        yield "spec.expirationSeconds", INVALID, f"Invalid value: {seconds}: may not specify a duration less than 600"
+        yield invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 600")
 
 
 def validate_request_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:

@@ -8,9 +8,9 @@ from kubestow.api.cel import CelError
 from kubestow.api.cel.types import BOOL, NULL, STRING, Type
 from kubestow.apiserver.admission.scopes import Scope, compiled, with_variables
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import forbidden, invalid, required
+from kubestow.apiserver.rules.causes import check_choice, check_required, duplicate, forbidden, invalid, required
 from kubestow.apiserver.rules.defaults import set_missing
-from kubestow.apiserver.rules.names import DUPLICATE, INVALID, NOT_SUPPORTED
+from kubestow.apiserver.rules.names import INVALID
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
@@ -46,7 +46,7 @@ def default_webhooks(obj: dict[str, Any]) -> None:
 def validate_policy(obj: dict[str, Any]) -> Iterator[Cause]:
     """Check the match constraints of a policy, and that its expressions compile."""
     spec = obj["spec"]
-    yield from _check_choice(spec.get("failurePolicy", "Fail"), ("Fail", "Ignore"), "spec.failurePolicy")
+    yield from check_choice(spec.get("failurePolicy", "Fail"), ("Fail", "Ignore"), "spec.failurePolicy")
     match = spec.get("matchConstraints")
     if match is None:
         yield required("spec.matchConstraints")
@@ -56,19 +56,17 @@ def validate_policy(obj: dict[str, Any]) -> Iterator[Cause]:
         yield from _check_rules(match["resourceRules"], "spec.matchConstraints.resourceRules")
     kind = spec.get("paramKind")
     if kind is not None:
-        for part in ("apiVersion", "kind"):
-            if not kind.get(part):
-                yield required(f"spec.paramKind.{part}")
+        yield from check_required(kind, "spec.paramKind", "apiVersion", "kind")
     scope = Scope(kind is not None)
     yield from _check_conditions(spec.get("matchConditions", ()), "spec.matchConditions", scope)
     for index, one in enumerate(spec.get("variables", ())):
         path = f"spec.variables[{index}]"
         if not _NAME.match(one.get("name", "")):
-            yield f"{path}.name", INVALID, f'Invalid value: "{one.get("name", "")}": must be a valid CEL identifier'
+            yield invalid(f"{path}.name", one.get("name", ""), "must be a valid CEL identifier")
         try:
             scope = with_variables(scope, [one])
         except CelError as error:
-            yield f"{path}.expression", INVALID, f'Invalid value: "{one.get("expression", "")}": {error}'
+            yield _not_compiled(f"{path}.expression", one.get("expression", ""), error)
     yield from _check_mutations(spec, scope) if "Mutating" in obj["kind"] else _check_validations(spec, scope)
 
 
@@ -85,22 +83,21 @@ def _check_validations(spec: dict[str, Any], scope: Scope) -> Iterator[Cause]:
             yield f"{path}.message", INVALID, f"Invalid value: {message!r}: must not contain line breaks"
         elif "\n" in source.strip() and not message:
             yield required(f"{path}.message", "message must be specified if expression contains line breaks")
-        yield from _check_choice(one.get("reason", "Invalid"), _REASONS, f"{path}.reason")
+        yield from check_choice(one.get("reason", "Invalid"), _REASONS, f"{path}.reason")
     for index, one in enumerate(spec.get("auditAnnotations", ())):
         path = f"spec.auditAnnotations[{index}]"
-        if not one.get("key"):
-            yield required(f"{path}.key")
+        yield from check_required(one, path, "key")
         yield from _check_expression(one.get("valueExpression", ""), f"{path}.valueExpression", scope, STRING, NULL)
 
 
 def _check_mutations(spec: dict[str, Any], scope: Scope) -> Iterator[Cause]:
     if not spec.get("mutations"):
         yield required("spec.mutations", "mutations must contain at least one item")
-    yield from _check_choice(spec.get("reinvocationPolicy", "Never"), ("IfNeeded", "Never"), "spec.reinvocationPolicy")
+    yield from check_choice(spec.get("reinvocationPolicy", "Never"), ("IfNeeded", "Never"), "spec.reinvocationPolicy")
     makes = Scope(scope.params, scope.variables, makes_objects=True)
     for index, one in enumerate(spec.get("mutations", ())):
         path, kind = f"spec.mutations[{index}]", one.get("patchType", "")
-        yield from _check_choice(kind, ("ApplyConfiguration", "JSONPatch"), f"{path}.patchType")
+        yield from check_choice(kind, ("ApplyConfiguration", "JSONPatch"), f"{path}.patchType")
         part = "jsonPatch" if kind == "JSONPatch" else "applyConfiguration"
         yield from _check_expression(one.get(part, {}).get("expression", ""), f"{path}.{part}.expression", makes)
 
@@ -108,8 +105,7 @@ def _check_mutations(spec: dict[str, Any], scope: Scope) -> Iterator[Cause]:
 def validate_policy_binding(obj: dict[str, Any]) -> Iterator[Cause]:
     """Check the policy name, parameters, rules and validation actions of a binding."""
     spec = obj.get("spec", {})
-    if not spec.get("policyName"):
-        yield required("spec.policyName")
+    yield from check_required(spec, "spec", "policyName")
     reference = spec.get("paramRef")
     if reference is not None:
         if bool(reference.get("name")) == ("selector" in reference):
@@ -117,8 +113,7 @@ def validate_policy_binding(obj: dict[str, Any]) -> Iterator[Cause]:
                 yield forbidden("spec.paramRef.name", "name and selector are mutually exclusive")
             else:
                 yield required("spec.paramRef", "one of name or selector must be specified")
-        if not reference.get("parameterNotFoundAction"):
-            yield required("spec.paramRef.parameterNotFoundAction")
+        yield from check_required(reference, "spec.paramRef", "parameterNotFoundAction")
     yield from _check_rules(
         spec.get("matchResources", {}).get("resourceRules", ()), "spec.matchResources.resourceRules"
     )
@@ -128,7 +123,7 @@ def validate_policy_binding(obj: dict[str, Any]) -> Iterator[Cause]:
     if not actions:
         yield required("spec.validationActions", "at least one validation action is required")
     for index, action in enumerate(actions):
-        yield from _check_choice(action, _ACTIONS, f"spec.validationActions[{index}]")
+        yield from check_choice(action, _ACTIONS, f"spec.validationActions[{index}]")
     if {"Deny", "Warn"} <= set(actions):
         yield "spec.validationActions", INVALID, "Invalid value: must not contain both Deny and Warn"
 
@@ -139,17 +134,16 @@ def validate_webhooks(obj: dict[str, Any]) -> Iterator[Cause]:
     for index, hook in enumerate(obj.get("webhooks", ())):
         path, name = f"webhooks[{index}]", hook.get("name", "")
         if name.count(".") < 2:
-            why = "should be a domain with at least three segments separated by dots"
-            yield f"{path}.name", INVALID, f'Invalid value: "{name}": {why}'
+            yield invalid(f"{path}.name", name, "should be a domain with at least three segments separated by dots")
         if name in seen:
-            yield f"{path}.name", DUPLICATE, f'Duplicate value: "{name}"'
+            yield duplicate(f"{path}.name", name)
         seen.add(name)
         client = hook.get("clientConfig", {})
         if ("url" in client) == ("service" in client):
             yield required(f"{path}.clientConfig", "exactly one of url or service is required")
         if not client.get("url", "https://").startswith("https://"):
-            yield f"{path}.clientConfig.url", INVALID, f'Invalid value: "{client["url"]}": must use https'
-        yield from _check_choice(hook.get("sideEffects", ""), ("None", "NoneOnDryRun"), f"{path}.sideEffects")
+            yield invalid(f"{path}.clientConfig.url", client["url"], "must use https")
+        yield from check_choice(hook.get("sideEffects", ""), ("None", "NoneOnDryRun"), f"{path}.sideEffects")
         if not {"v1", "v1beta1"} & set(hook.get("admissionReviewVersions", ())):
             yield required(f"{path}.admissionReviewVersions", "must specify one of v1, v1beta1")
         if not 1 <= hook.get("timeoutSeconds", 10) <= 30:
@@ -162,12 +156,10 @@ def validate_webhooks(obj: dict[str, Any]) -> Iterator[Cause]:
 def _check_rules(rules: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     for index, rule in enumerate(rules):
         here = f"{path}[{index}]"
-        for part in ("operations", "apiGroups", "apiVersions", "resources"):
-            if not rule.get(part):
-                yield required(f"{here}.{part}")
+        yield from check_required(rule, here, "operations", "apiGroups", "apiVersions", "resources")
         for number, operation in enumerate(rule.get("operations", ())):
-            yield from _check_choice(operation, _OPERATIONS, f"{here}.operations[{number}]")
-        yield from _check_choice(rule.get("scope", "*"), ("*", "Cluster", "Namespaced"), f"{here}.scope")
+            yield from check_choice(operation, _OPERATIONS, f"{here}.operations[{number}]")
+        yield from check_choice(rule.get("scope", "*"), ("*", "Cluster", "Namespaced"), f"{here}.scope")
 
 
 def _check_conditions(conditions: list[dict[str, Any]], path: str, scope: Scope) -> Iterator[Cause]:
@@ -177,7 +169,7 @@ def _check_conditions(conditions: list[dict[str, Any]], path: str, scope: Scope)
         if not name:
             yield required(f"{here}.name")
         elif name in seen:
-            yield f"{here}.name", DUPLICATE, f'Duplicate value: "{name}"'
+            yield duplicate(f"{here}.name", name)
         seen.add(name)
         yield from _check_expression(one.get("expression", ""), f"{here}.expression", scope, BOOL)
 
@@ -189,10 +181,9 @@ def _check_expression(source: str, path: str, scope: Scope, *types: Type) -> Ite
     try:
         compiled(source, scope, *types)
     except CelError as error:
-        yield path, INVALID, f'Invalid value: "{source}": {error}'
+        yield _not_compiled(path, source, error)
 
 
-def _check_choice(value: str, known: tuple[str, ...], path: str) -> Iterator[Cause]:
-    if value not in known:
-        listed = ", ".join(f'"{one}"' for one in known)
-        yield path, NOT_SUPPORTED, f'Unsupported value: "{value}": supported values: {listed}'
+def _not_compiled(path: str, source: str, error: CelError) -> Cause:
+    # The message shows the expression with its line breaks.
+    return path, INVALID, f'Invalid value: "{source}": {error}'

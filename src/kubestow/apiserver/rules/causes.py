@@ -64,12 +64,33 @@ def check_not_negative(holder: dict[str, Any], path: str, *names: str) -> Iterat
             yield invalid(f"{path}.{name}", value, "must be greater than or equal to 0")
 
 
+def check_required(holder: dict[str, Any], path: str, *names: str) -> Iterator[Cause]:
+    """Check that some fields are set and not empty."""
+    for name in names:
+        if not holder.get(name):
+            yield required(f"{path}.{name}")
+
+
+def check_choice(value: Any, known: Sequence[str], path: str) -> Iterator[Cause]:
+    """Check that a value is in an enumeration."""
+    if value not in known:
+        yield unsupported(path, value, known)
+
+
+def check_unique(texts: Sequence[str], path: str) -> Iterator[Cause]:
+    """Check that the texts in a list are unique; empty ones do not count."""
+    seen: set[str] = set()
+    for index, text in enumerate(texts):
+        if text and text in seen:
+            yield duplicate(f"{path}[{index}]", text)
+        seen.add(text)
+
+
 def check_enums(holder: dict[str, Any], path: str, choices: Mapping[str, Sequence[str]]) -> Iterator[Cause]:
     """Check that the values of some fields, where set, are in their enumerations."""
     for name, known in choices.items():
-        value = holder.get(name)
-        if value is not None and value not in known:
-            yield unsupported(f"{path}.{name}" if path else name, value, known)
+        if holder.get(name) is not None:
+            yield from check_choice(holder[name], known, f"{path}.{name}" if path else name)
 
 
 def check_unchanged(new: dict[str, Any], old: dict[str, Any], path: str, *names: str) -> Iterator[Cause]:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import check_amount, forbidden, required
+from kubestow.apiserver.rules.causes import check_amount, check_required, check_unique, forbidden, invalid
 from kubestow.apiserver.rules.defaults import set_missing
-from kubestow.apiserver.rules.device_fields import check_size, check_unique
-from kubestow.apiserver.rules.names import INVALID, check_name, dns_label, qualified_name
+from kubestow.apiserver.rules.device_fields import check_size
+from kubestow.apiserver.rules.names import check_name, dns_label, qualified_name
 from kubestow.config.features import Features
 
 _MAX_OWNERS = 20
@@ -33,8 +33,7 @@ def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
     for index, taint in enumerate(obj.get("spec", {}).get("taints", ())):
         path = f"spec.taints[{index}]"
         yield from check_name(f"{path}.key", taint.get("key", ""), qualified_name)
-        if not taint.get("effect"):
-            yield required(f"{path}.effect")
+        yield from check_required(taint, path, "effect")
         pair = (taint.get("key", ""), taint.get("effect", ""))
         if pair in seen:
             yield path, "FieldValueDuplicate", "Duplicate value: taints must be unique by key and effect pair"
@@ -79,14 +78,14 @@ def validate_event(obj: dict[str, Any]) -> Iterator[Cause]:
     """Check that an event is in the namespace of its object; cluster-scoped objects have events in any namespace."""
     about = obj.get("involvedObject", {}).get("namespace", "")
     if about and about != obj["metadata"].get("namespace", ""):
-        yield "involvedObject.namespace", INVALID, f'Invalid value: "{about}": does not match event.namespace'
+        yield invalid("involvedObject.namespace", about, "does not match event.namespace")
 
 
 def validate_lease(obj: dict[str, Any]) -> Iterator[Cause]:
     """Check that the duration is positive."""
     seconds = obj.get("spec", {}).get("leaseDurationSeconds", 1)
     if seconds <= 0:
-        yield "spec.leaseDurationSeconds", INVALID, f"Invalid value: {seconds}: must be greater than 0"
+        yield invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
 
 
 def validate_runtime_class(obj: dict[str, Any]) -> Iterator[Cause]:
@@ -97,11 +96,9 @@ def validate_runtime_class(obj: dict[str, Any]) -> Iterator[Cause]:
 def validate_api_service(obj: dict[str, Any]) -> Iterator[Cause]:
     """Check that the name is made of version and group, and that no other server is named."""
     spec, name = obj.get("spec", {}), obj["metadata"].get("name", "")
-    if not spec.get("version"):
-        yield required("spec.version")
+    yield from check_required(spec, "spec", "version")
     wanted = f"{spec.get('version', '')}.{spec.get('group', '')}"
     if name != wanted:
-        message = f'Invalid value: "{name}": must be `spec.version+"."+spec.group`: "{wanted}"'
-        yield "metadata.name", INVALID, message
+        yield invalid("metadata.name", name, f'must be `spec.version+"."+spec.group`: "{wanted}"')
     if spec.get("service") is not None:
         yield forbidden("spec.service", "this server does not proxy requests to other servers")

@@ -10,15 +10,16 @@ from kubestow.apiserver.quota import MEASURED
 from kubestow.apiserver.rules.causes import (
     PORTS,
     check_amount,
+    check_choice,
     check_enums,
     check_not_negative,
     check_one,
+    check_required,
     check_text,
     duplicate,
     forbidden,
     invalid,
     required,
-    unsupported,
 )
 from kubestow.apiserver.rules.names import check_name, config_key, dns_label, port_name, qualified_name
 
@@ -44,8 +45,7 @@ _ONCE = "may not have more than one field specified at a time"
 
 def check_containers(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     """Check the containers of a pod spec."""
-    if not spec.get("containers"):
-        yield required(f"{path}.containers")
+    yield from check_required(spec, path, "containers")
     names: set[str] = set()
     ports: set[str] = set()
     for kind in ("containers", "initContainers", "ephemeralContainers"):
@@ -65,8 +65,7 @@ def check_containers(spec: dict[str, Any], path: str) -> Iterator[Cause]:
 
 def _check_container(container: dict[str, Any], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
     yield from check_text(container, path, "name", dns_label)
-    if not container.get("image"):
-        yield required(f"{path}.image")
+    yield from check_required(container, path, "image")
     if "ports" in container:
         yield from _check_ports(container["ports"], f"{path}.ports")
     if "env" in container:
@@ -81,10 +80,8 @@ def _check_container(container: dict[str, Any], path: str, spec: dict[str, Any])
         yield from check_resources(resources, f"{path}.resources")
         yield from _check_claims(resources, f"{path}.resources.claims", spec)
     for rule in container.get("resizePolicy", ()):
-        if rule.get("resourceName") not in ("cpu", "memory"):
-            yield unsupported(f"{path}.resizePolicy", rule.get("resourceName", ""), ("cpu", "memory"))
-        if rule.get("restartPolicy") not in ("NotRequired", "RestartContainer"):
-            yield unsupported(f"{path}.resizePolicy", rule.get("restartPolicy"), ("NotRequired", "RestartContainer"))
+        yield from check_choice(rule.get("resourceName", ""), ("cpu", "memory"), f"{path}.resizePolicy")
+        yield from check_choice(rule.get("restartPolicy"), ("NotRequired", "RestartContainer"), f"{path}.resizePolicy")
     if "securityContext" in container:
         yield from check_security(container["securityContext"], f"{path}.securityContext")
 
@@ -99,8 +96,7 @@ def _check_ports(ports: list[dict[str, Any]], path: str) -> Iterator[Cause]:
             if name in names:
                 yield duplicate(f"{where}.name", name)
             names.add(name)
-        if not port.get("containerPort"):
-            yield required(f"{where}.containerPort")
+        yield from check_required(port, where, "containerPort")
         for key in ("containerPort", "hostPort"):
             number = port.get(key)
             if number and not 0 < number < 65536:
@@ -178,8 +174,7 @@ def _check_mounts(mounts: list[dict[str, Any]], path: str, spec: dict[str, Any])
         if mount.get("name") not in volumes:
             yield f"{where}.name", "FieldValueNotFound", f'Not found: "{mount.get("name", "")}"'
         target = mount.get("mountPath", "")
-        if not target:
-            yield required(f"{where}.mountPath")
+        yield from check_required(mount, where, "mountPath")
         if target in seen:
             yield invalid(f"{where}.mountPath", target, "must be unique")
         seen.add(target)

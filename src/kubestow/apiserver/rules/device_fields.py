@@ -4,21 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence, Sized
 from typing import Any
 
-import msgspec
-
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import required
-from kubestow.apiserver.rules.names import (
-    DUPLICATE,
-    INVALID,
-    NOT_SUPPORTED,
-    Wrong,
-    check_name,
-    dns_label,
-    dns_subdomain,
-    label_value,
-    qualified_name,
-)
+from kubestow.apiserver.rules.causes import check_choice, check_required, check_unique, invalid, required
+from kubestow.apiserver.rules.names import Wrong, check_name, dns_label, dns_subdomain, label_value, qualified_name
 
 MAX_DOMAIN_LENGTH, MAX_NAME_LENGTH = 63, 32
 _TOO_LONG, _TOO_MANY = "FieldValueTooLong", "FieldValueTooMany"
@@ -60,23 +48,22 @@ def check_attribute_name(name: str, path: str) -> Iterator[Cause]:
         return
     if slash:
         if not domain:
-            yield path, INVALID, 'Invalid value: "": the domain must not be empty'
+            yield invalid(path, "", "the domain must not be empty")
             return
         yield from check_driver(domain, path)
         if not identifier:
-            yield path, INVALID, 'Invalid value: "": the name must not be empty'
+            yield invalid(path, "", "the name must not be empty")
             return
     yield from check_length(identifier, MAX_NAME_LENGTH, path)
     if not re.fullmatch(_IDENTIFIER, identifier):
-        yield path, INVALID, f'Invalid value: "{identifier}": {_NO_IDENTIFIER}'
+        yield invalid(path, identifier, _NO_IDENTIFIER)
 
 
 def check_qualified_name(name: str, path: str) -> Iterator[Cause]:
     """Check the name of an attribute with its domain."""
     yield from check_attribute_name(name, path)
     if "/" not in name:
-        problem = "a fully qualified name must be a domain and a name separated by a slash"
-        yield path, INVALID, f'Invalid value: "{name}": {problem}'
+        yield invalid(path, name, "a fully qualified name must be a domain and a name separated by a slash")
 
 
 def check_skipped_operations(owner: dict[str, Any], path: str) -> Iterator[Cause]:
@@ -87,7 +74,7 @@ def check_skipped_operations(owner: dict[str, Any], path: str) -> Iterator[Cause
     yield from check_unique(operations, where)
     if _OPERATIONS[1] in operations and not {_OPERATIONS[0], _OPERATIONS[2]}.intersection(operations):
         why = f"{_OPERATIONS[1]} cannot be skipped unless {_OPERATIONS[2]} is also skipped"
-        yield where, INVALID, f"Invalid value: {msgspec.json.encode(operations).decode()}: {why}"
+        yield invalid(where, operations, why)
 
 
 def check_length(text: str, limit: int, path: str) -> Iterator[Cause]:
@@ -103,15 +90,6 @@ def check_size(items: Sized, limit: int, path: str) -> Iterator[Cause]:
         yield path, _TOO_MANY, f"Too many: {len(items)}: must have at most {limit} {noun}"
 
 
-def check_unique(texts: Sequence[str], path: str) -> Iterator[Cause]:
-    """Check that texts are unique."""
-    seen: set[str] = set()
-    for index, text in enumerate(texts):
-        if text and text in seen:
-            yield f"{path}[{index}]", DUPLICATE, f'Duplicate value: "{text}"'
-        seen.add(text)
-
-
 def check_names(items: Sequence[dict[str, Any]], limit: int, path: str) -> Iterator[Cause]:
     """Check the number of items, and that their names are unique DNS labels."""
     yield from check_size(items, limit, path)
@@ -120,20 +98,12 @@ def check_names(items: Sequence[dict[str, Any]], limit: int, path: str) -> Itera
     yield from check_unique([one.get("name", "") for one in items], path)
 
 
-def check_choice(text: str, supported: Sequence[str], path: str) -> Iterator[Cause]:
-    """Check that a text is in an enumeration."""
-    if text not in supported:
-        among = ", ".join(f'"{one}"' for one in supported)
-        yield path, NOT_SUPPORTED, f'Unsupported value: "{text}": supported values: {among}'
-
-
 def check_taint(taint: dict[str, Any], path: str) -> Iterator[Cause]:
     """Check the key, value and effect of a taint."""
     yield from check_name(f"{path}.key", taint.get("key", ""), qualified_name)
     yield from check_name(f"{path}.value", taint.get("value", ""), label_value)
-    if not taint.get("effect"):
-        yield required(f"{path}.effect")
-    else:
+    yield from check_required(taint, path, "effect")
+    if taint.get("effect"):
         yield from check_choice(taint["effect"], _EFFECTS, f"{path}.effect")
 
 
@@ -144,7 +114,7 @@ def check_toleration(toleration: dict[str, Any], path: str) -> Iterator[Cause]:
         yield from check_name(f"{path}.key", toleration["key"], qualified_name)
     yield from check_choice(operator, _OPERATORS, f"{path}.operator")
     if operator == "Exists" and value:
-        yield f"{path}.value", INVALID, f'Invalid value: "{value}": must be empty for operator `Exists`'
+        yield invalid(f"{path}.value", value, "must be empty for operator `Exists`")
     elif operator == "Equal":
         yield from check_name(f"{path}.value", value, label_value)
     if toleration.get("effect"):
@@ -163,11 +133,10 @@ def check_conditions(owner: dict[str, Any], path: str) -> Iterator[Cause]:
         yield from check_unique(conditions, where)
     for index, one in enumerate(named[failed]):
         if one in named[ready]:
-            message = f"{failed} must not overlap with {ready}"
-            yield f"{path}.{failed}[{index}]", INVALID, f'Invalid value: "{one}": {message}'
+            yield invalid(f"{path}.{failed}[{index}]", one, f"{failed} must not overlap with {ready}")
     for name, other in ((ready, failed), (failed, ready)):
         if named[other] and not named[name]:
-            yield f"{path}.{name}", INVALID, f"Invalid value: null: {name} are required to use {other}"
+            yield invalid(f"{path}.{name}", None, f"{name} are required to use {other}")
 
 
 Check = Callable[[dict[str, Any], str], Iterator[Cause]]

@@ -13,15 +13,8 @@ from kubestow.api.cel import CompileError, Derivation, Selector, compile_selecto
 from kubestow.api.cel.estimates import Extent, most_expensive
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules import device_fields as fields
-from kubestow.apiserver.rules.causes import forbidden, invalid, required
-from kubestow.apiserver.rules.names import (
-    INVALID,
-    check_metadata,
-    dns_label,
-    dns_subdomain,
-    qualified_name,
-    quote_value,
-)
+from kubestow.apiserver.rules.causes import check_choice, check_required, check_unique, forbidden, invalid, required
+from kubestow.apiserver.rules.names import INVALID, check_metadata, dns_label, dns_subdomain, qualified_name
 from kubestow.apiserver.rules.placement import check_node_selector
 from kubestow.apiserver.rules.slices import MAX_ATTRIBUTES, MAX_VALUE_LENGTH
 from kubestow.config.features import Features
@@ -91,8 +84,7 @@ def validate_class(obj: dict[str, Any]) -> Iterator[Cause]:
     if name is not None and (
         "/" not in name or "kubernetes.io/" in name or name.startswith("requests.") or qualified_name(name)
     ):
-        message = f'Invalid value: "{name}": must be a valid extended resource name'
-        yield "spec.extendedResourceName", INVALID, message
+        yield invalid("spec.extendedResourceName", name, "must be a valid extended resource name")
     yield from fields.check_size(spec.get("config", ()), _MAX_SETTINGS, "spec.config")
     yield from fields.check_items(spec.get("config", ()), "spec.config", _check_setting)
 
@@ -129,11 +121,9 @@ def validate_claim_status(new: dict[str, Any], old: dict[str, Any]) -> Iterator[
     reserved, allocation = status.get("reservedFor", ()), status.get("allocation")
     path = "status.reservedFor"
     yield from fields.check_size(reserved, _MAX_RESERVATIONS, path)
-    yield from fields.check_unique([one.get("uid", "") for one in reserved], path)
+    yield from check_unique([one.get("uid", "") for one in reserved], path)
     for index, one in enumerate(reserved):
-        for name in ("resource", "name", "uid"):
-            if not one.get(name):
-                yield required(f"{path}[{index}].{name}")
+        yield from check_required(one, f"{path}[{index}]", "resource", "name", "uid")
     if reserved and allocation is None:
         yield forbidden(path, "may not be specified when `allocated` is not set")
     elif "deletionTimestamp" in new["metadata"] and any(one not in before.get("reservedFor", ()) for one in reserved):
@@ -148,10 +138,9 @@ def validate_claim_status(new: dict[str, Any], old: dict[str, Any]) -> Iterator[
     for index, one in enumerate(reported):
         where, identity = f"status.devices[{index}]", _identity(one)
         if identity not in allocated:
-            name = "/".join(filter(None, identity))
-            yield where, INVALID, f'Invalid value: "{name}": must be an allocated device in the claim'
+            yield invalid(where, "/".join(filter(None, identity)), "must be an allocated device in the claim")
         yield from fields.check_size(one.get("conditions", ()), _MAX_CONDITIONS, f"{where}.conditions")
-    yield from fields.check_unique(["/".join(_identity(one)) for one in reported], "status.devices")
+    yield from check_unique(["/".join(_identity(one)) for one in reported], "status.devices")
 
 
 def _check_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
@@ -164,7 +153,7 @@ def _check_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         if exactly is None and not alternatives:
             yield required(where, _ONE_KIND)
         elif exactly is not None and alternatives:
-            yield where, INVALID, f"Invalid value: null: {_ONE_KIND}, but multiple fields are set"
+            yield invalid(where, None, f"{_ONE_KIND}, but multiple fields are set")
         elif exactly is not None:
             yield from _check_request(exactly, f"{where}.exactly")
             yield from _check_derived(exactly, f"{where}.exactly", devices, {request.get("name")})
@@ -204,7 +193,7 @@ def _check_setting(setting: dict[str, Any], path: str) -> Iterator[Cause]:
     if parameters is None:
         yield required(where)
     elif not isinstance(parameters, dict):
-        yield where, INVALID, 'Invalid value: "<value omitted>": must be a valid JSON object'
+        yield invalid(where, "<value omitted>", "must be a valid JSON object")
     else:
         yield from fields.check_length(msgspec.json.encode(parameters).decode(), _MAX_PARAMETERS, where)
 
@@ -213,7 +202,7 @@ def _check_request(request: dict[str, Any], path: str) -> Iterator[Cause]:
     yield from fields.check_text(request.get("deviceClassName", ""), f"{path}.deviceClassName", dns_subdomain)
     yield from fields.check_size(request.get("selectors", ()), _MAX_SELECTORS, f"{path}.selectors")
     mode, count = request["allocationMode"], request.get("count", 0)
-    yield from fields.check_choice(mode, _MODES, f"{path}.allocationMode")
+    yield from check_choice(mode, _MODES, f"{path}.allocationMode")
     if mode == "All" and count:
         yield invalid(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
     elif mode == "ExactCount" and count <= 0:
@@ -227,11 +216,10 @@ def _check_derived(
     """Check the derived attributes of a request with these names: each is used by a constraint."""
     derived, where = request.get("derivedAttributes") or (), f"{path}.derivedAttributes"
     yield from fields.check_size(derived, _MAX_DERIVED, where)
-    yield from fields.check_unique([one.get("name", "") for one in derived], where)
+    yield from check_unique([one.get("name", "") for one in derived], where)
     for index, one in enumerate(derived):
         name, at = one.get("name"), f"{where}[{index}]"
-        if not one.get("expression"):
-            yield required(f"{at}.expression")
+        yield from check_required(one, at, "expression")
         if not name:
             yield required(f"{at}.name")
             continue
@@ -287,7 +275,7 @@ def _compile(expression: str, path: str, compiled: Callable[[str], Selector | De
     try:
         cost = max_cost(compiled(expression))
     except CompileError as error:
-        return 0, [(path, INVALID, f"Invalid value: {quote_value(expression)}: {error}")]
+        return 0, [invalid(path, expression, str(error))]
     return cost, [forbidden(path, "too complex, exceeds cost limit")] if cost > _MAX_COST else []
 
 
@@ -302,7 +290,7 @@ def _check_allocation(allocation: dict[str, Any], known: set[str], path: str) ->
     for index, one in enumerate(results):
         where = f"{path}.devices.results[{index}]"
         if one.get("request") not in known:
-            yield f"{where}.request", INVALID, f'Invalid value: "{one.get("request", "")}": {_NO_REQUEST}'
+            yield invalid(f"{where}.request", one.get("request", ""), _NO_REQUEST)
         yield from fields.check_driver(one.get("driver", ""), f"{where}.driver")
         yield from fields.check_pool(one.get("pool", ""), f"{where}.pool")
         yield from fields.check_text(one.get("device", ""), f"{where}.device", dns_label)
@@ -323,5 +311,5 @@ def _request_names(spec: dict[str, Any]) -> set[str]:
 def _check_request_names(names: Sequence[str], known: set[str], path: str) -> Iterator[Cause]:
     for index, name in enumerate(names):
         if name not in known:
-            yield f"{path}[{index}]", INVALID, f'Invalid value: "{name}": {_NO_REQUEST}'
-    yield from fields.check_unique(names, path)
+            yield invalid(f"{path}[{index}]", name, _NO_REQUEST)
+    yield from check_unique(names, path)

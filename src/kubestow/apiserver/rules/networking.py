@@ -6,13 +6,14 @@ from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import (
+    check_choice,
     check_enums,
+    check_required,
     check_text,
     duplicate,
     forbidden,
     invalid,
     required,
-    unsupported,
 )
 from kubestow.apiserver.rules.containers import check_port
 from kubestow.apiserver.rules.defaults import set_missing
@@ -93,8 +94,7 @@ def validate_policy(obj: dict[str, Any]) -> Iterator[Cause]:
     spec = obj["spec"]
     yield from check_label_selector(spec["podSelector"], "spec.podSelector")
     for index, kind in enumerate(spec["policyTypes"]):
-        if kind not in ("Ingress", "Egress"):
-            yield unsupported(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"))
+        yield from check_choice(kind, ("Ingress", "Egress"), f"spec.policyTypes[{index}]")
     for side, peers in (("ingress", "from"), ("egress", "to")):
         for index, rule in enumerate(spec.get(side, ())):
             where = f"spec.{side}[{index}]"
@@ -157,10 +157,7 @@ def address(name: str) -> list[str]:
 
 def validate_address(obj: dict[str, Any]) -> Iterator[Cause]:
     """Check the reference to the parent."""
-    parent = obj.get("spec", {}).get("parentRef", {})
-    for name in ("resource", "name"):
-        if not parent.get(name):
-            yield required(f"spec.parentRef.{name}")
+    yield from check_required(obj.get("spec", {}).get("parentRef", {}), "spec.parentRef", "resource", "name")
 
 
 def default_slice(obj: dict[str, Any]) -> None:

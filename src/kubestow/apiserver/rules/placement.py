@@ -4,7 +4,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import check_enums, duplicate, forbidden, invalid, required, unsupported
+from kubestow.apiserver.rules.causes import (
+    check_choice,
+    check_enums,
+    duplicate,
+    forbidden,
+    invalid,
+    required,
+    unsupported,
+)
 from kubestow.apiserver.rules.names import check_labels, check_name, dns_label, label_value, qualified_name
 
 _NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
@@ -116,8 +124,7 @@ def check_spread(constraints: list[dict[str, Any]], path: str) -> Iterator[Cause
         if not key:
             yield required(f"{where}.topologyKey", "can not be empty")
         when = constraint.get("whenUnsatisfiable", "")
-        if when not in _WHEN:
-            yield unsupported(f"{where}.whenUnsatisfiable", when, _WHEN)
+        yield from check_choice(when, _WHEN, f"{where}.whenUnsatisfiable")
         if (key, when) in seen:
             yield duplicate(where, f"{{{key}, {when}}}")
         seen.add((key, when))

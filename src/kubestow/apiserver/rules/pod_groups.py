@@ -7,17 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import check_enums, duplicate, forbidden, invalid, required
+from kubestow.apiserver.rules.causes import check_enums, check_required, duplicate, forbidden, invalid, required
 from kubestow.apiserver.rules.device_fields import check_size, check_text
-from kubestow.apiserver.rules.names import (
-    DUPLICATE,
-    INVALID,
-    check_name,
-    dns_label,
-    dns_subdomain,
-    path_segment,
-    qualified_name,
-)
+from kubestow.apiserver.rules.names import INVALID, check_name, dns_label, dns_subdomain, path_segment, qualified_name
 from kubestow.config.features import Features
 
 Object = dict[str, Any]
@@ -99,13 +91,12 @@ def validate_group_status(new: Object, _old: Object) -> Iterator[Cause]:
     """Check the required fields of conditions, and that the spec has the claims in the status."""
     claims = {claim.get("name") for claim in new["spec"].get("resourceClaims", ())}
     for index, condition in enumerate(new.get("status", {}).get("conditions", ())):
-        for name in ("type", "status", "reason", "lastTransitionTime"):
-            if not condition.get(name):
-                yield required(f"status.conditions[{index}].{name}")
+        path = f"status.conditions[{index}]"
+        yield from check_required(condition, path, "type", "status", "reason", "lastTransitionTime")
     for index, claim in enumerate(new.get("status", {}).get("resourceClaimStatuses", ())):
         if claim.get("name") not in claims:
             path, why = f"status.resourceClaimStatuses[{index}].name", "must match the name of an entry in"
-            yield path, INVALID, f'Invalid value: "{claim.get("name", "")}": {why} `spec.resourceClaims`'
+            yield invalid(path, claim.get("name", ""), f"{why} `spec.resourceClaims`")
 
 
 def validate_workload(obj: Object) -> Iterator[Cause]:
@@ -251,10 +242,10 @@ def _check_union(members: Object, names: Sequence[str], path: str) -> Iterator[C
     given = [name for name in names if members.get(name) is not None]
     listed = ", ".join(f"`{name}`" for name in names)
     if not given:
-        yield path, INVALID, f'Invalid value: "": must specify one of: {listed}'
+        yield invalid(path, "", f"must specify one of: {listed}")
     elif len(given) > 1:
         fields = ", ".join(f"`{name}`" for name in given)
-        yield path, INVALID, f'Invalid value: "{{{fields}}}": must specify exactly one of: {listed}'
+        yield invalid(path, f"{{{fields}}}", f"must specify exactly one of: {listed}")
 
 
 def _check_unique(items: Sequence[Object], path: str) -> Iterator[Cause]:
@@ -262,5 +253,5 @@ def _check_unique(items: Sequence[Object], path: str) -> Iterator[Cause]:
     for index, item in enumerate(items):
         name = item.get("name", "")
         if name in seen:
-            yield f"{path}[{index}]", DUPLICATE, f'Duplicate value: {{"name":"{name}"}}'
+            yield duplicate(f"{path}[{index}]", {"name": name})
         seen.add(name)

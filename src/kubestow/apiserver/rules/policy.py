@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import check_enums, check_unchanged, forbidden, invalid, required
+from kubestow.apiserver.rules.causes import check_enums, check_required, check_unchanged, forbidden, invalid, required
 from kubestow.apiserver.rules.names import INVALID
 from kubestow.apiserver.rules.placement import check_label_selector
 from kubestow.apiserver.rules.workloads import check_int_or_percent_up_to_100
@@ -44,9 +44,7 @@ def validate_autoscaler(obj: dict[str, Any]) -> Iterator[Cause]:
     """Check the target, the bounds and the metrics of an autoscaler."""
     spec = obj["spec"]
     minimum, maximum, target = spec["minReplicas"], spec.get("maxReplicas", 0), spec.get("scaleTargetRef", {})
-    for name in ("kind", "name"):
-        if not target.get(name):
-            yield required(f"spec.scaleTargetRef.{name}")
+    yield from check_required(target, "spec.scaleTargetRef", "kind", "name")
     if "/" not in target.get("apiVersion", "") and target.get("kind") != "ReplicationController":
         yield invalid(
             "spec.scaleTargetRef.apiVersion", target.get("apiVersion", ""), "apiVersion must specify API group"

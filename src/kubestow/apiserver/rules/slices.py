@@ -7,13 +7,11 @@ its capacity by a policy on the size of the parts.
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from kubestow.api import quantity
 from kubestow.api.cel.library.semver import Semver
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules import device_fields as fields
-from kubestow.apiserver.rules.causes import forbidden, invalid, required
+from kubestow.apiserver.rules.causes import check_unique, forbidden, invalid, required
 from kubestow.apiserver.rules.names import INVALID, check_name, dns_label, dns_subdomain
 from kubestow.apiserver.rules.placement import check_node_selector
 from kubestow.config.features import Features
@@ -52,14 +50,14 @@ def validate_slice(obj: dict[str, Any]) -> Iterator[Cause]:
     if not places:
         yield required("spec", _ONE_PLACE)
     elif len(places) > 1:
-        yield "spec", INVALID, f"Invalid value: {_all_of(places)}: {_ONE_PLACE}, but multiple fields are set"
+        yield invalid("spec", _all_of(places), f"{_ONE_PLACE}, but multiple fields are set")
     terms = (spec.get("nodeSelector") or {}).get("nodeSelectorTerms", ())
     if len(terms) > 1:
         message = f"Invalid value: {len(terms)} terms: must have exactly one node selector term"
         yield "spec.nodeSelector.nodeSelectorTerms", INVALID, message
     devices, counters = spec.get("devices"), spec.get("sharedCounters")
     if devices is not None and counters is not None:
-        yield "spec", INVALID, 'Invalid value: "": only one of `sharedCounters` or `devices` is allowed'
+        yield invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed")
     advanced = any(one.get("taints") or one.get("consumesCounters") for one in devices or ())
     yield from fields.check_names(devices or (), _MAX_ADVANCED_DEVICES if advanced else _MAX_DEVICES, "spec.devices")
     yield from fields.check_names(counters or (), _MAX_COUNTER_SETS, "spec.sharedCounters")
@@ -172,11 +170,11 @@ def _check_partitions(spec: dict[str, Any], path: str) -> Iterator[Cause]:
             yield required(at, why)
         elif "string" not in attribute:
             why = "must be a string value because `partitionTypeAttribute` names this attribute"
-            yield at, INVALID, f"Invalid value: {msgspec.json.encode(attribute).decode()}: {why}"
+            yield invalid(at, attribute, why)
 
 
 def _all_of(names: list[str]) -> str:
-    return '"{' + ", ".join(f"`{name}`" for name in names) + '}"'
+    return "{" + ", ".join(f"`{name}`" for name in names) + "}"
 
 
 def _check_device(device: dict[str, Any], path: str, *, by_device: bool) -> Iterator[Cause]:
@@ -208,10 +206,10 @@ def _check_device(device: dict[str, Any], path: str, *, by_device: bool) -> Iter
         yield from _check_counters(one, where)
         groups = one.get("compatibilityGroups") or ()
         yield from fields.check_size(groups, _MAX_COMPATIBLE, f"{where}.compatibilityGroups")
-        yield from fields.check_unique(groups, f"{where}.compatibilityGroups")
+        yield from check_unique(groups, f"{where}.compatibilityGroups")
         for number, name in enumerate(groups):
             yield from check_name(f"{where}.compatibilityGroups[{number}]", name, dns_label)
-    yield from fields.check_unique([one.get("counterSet", "") for one in consumed], f"{path}.consumesCounters")
+    yield from check_unique([one.get("counterSet", "") for one in consumed], f"{path}.consumesCounters")
     yield from _check_device_nodes(device, path, by_device=by_device)
     yield from fields.check_conditions(device, path)
 
@@ -219,21 +217,21 @@ def _check_device(device: dict[str, Any], path: str, *, by_device: bool) -> Iter
 def _check_device_nodes(device: dict[str, Any], path: str, *, by_device: bool) -> Iterator[Cause]:
     if not by_device:
         if any(name in device for name in _PLACES[:3]):
-            yield path, INVALID, f"Invalid value: null: {_NO_PLACE_EACH}"
+            yield invalid(path, None, _NO_PLACE_EACH)
         return
     yield from _check_nodes(device, path)
     places = [name for name in _PLACES[:3] if device.get(name)]
     if not places:
         yield required(path, _ONE_PLACE_EACH)
     elif len(places) > 1:
-        yield path, INVALID, f"Invalid value: {_all_of(places)}: {_ONE_PLACE_EACH}"
+        yield invalid(path, _all_of(places), _ONE_PLACE_EACH)
 
 
 def _check_attribute(attribute: dict[str, Any], path: str) -> Iterator[Cause]:
     given = {kind: value for kind, value in attribute.items() if value is not None}
     for kind in _LISTS:
         if given.get(kind) == []:
-            yield f"{path}.{kind}", INVALID, "Invalid value: []: must not be empty if specified"
+            yield invalid(f"{path}.{kind}", [], "must not be empty if specified")
     for kind, check in (("string", _check_string), ("version", _check_version)):
         if kind in given:
             yield from check(given[kind], f"{path}.{kind}")
@@ -241,16 +239,12 @@ def _check_attribute(attribute: dict[str, Any], path: str) -> Iterator[Cause]:
             yield from check(value, f"{path}.{kind}s[{index}]")
     filled, of_all = [kind for kind in _VALUES if given.get(kind) not in (None, [])], f"one of: {_ALL_VALUES}"
     if not filled:
-        yield path, INVALID, f'Invalid value: "": must specify {of_all}'
+        yield invalid(path, "", f"must specify {of_all}")
     elif len(filled) > 1:
-        yield path, INVALID, f'Invalid value: "{{{", ".join(filled)}}}": must specify exactly {of_all}'
+        yield invalid(path, f"{{{', '.join(filled)}}}", f"must specify exactly {of_all}")
     elif len(given) > 1:
         values = {name: given.get(kind) for kind, name in _VALUES.items()}
-        yield (
-            path,
-            INVALID,
-            f"Invalid value: {msgspec.json.encode(values).decode()}: exactly one value must be specified",
-        )
+        yield invalid(path, values, "exactly one value must be specified")
 
 
 def _check_string(value: str, path: str) -> Iterator[Cause]:
@@ -261,7 +255,7 @@ def _check_version(value: str, path: str) -> Iterator[Cause]:
     try:
         Semver(value)
     except ValueError:
-        yield path, INVALID, f'Invalid value: "{value}": must be a string compatible with semver.org spec 2.0.0'
+        yield invalid(path, value, "must be a string compatible with semver.org spec 2.0.0")
     yield from fields.check_length(value, MAX_VALUE_LENGTH, path)
 
 
@@ -297,14 +291,12 @@ def _check_values(values: list[str], default: str, capacity: str, path: str) -> 
     for index, one in enumerate(amounts):
         where = f"{path}[{index}]"
         if index and amounts[index - 1] > one:
-            yield where, INVALID, f'Invalid value: "{values[index]}": values must be sorted in ascending order'
+            yield invalid(where, values[index], "values must be sorted in ascending order")
         if one > quantity.nano(capacity):
-            message = f"option is larger than capacity value: {capacity}"
-            yield where, INVALID, f'Invalid value: "{values[index]}": {message}'
-    yield from fields.check_unique(values, path)
+            yield invalid(where, values[index], f"option is larger than capacity value: {capacity}")
+    yield from check_unique(values, path)
     if quantity.nano(default) not in amounts:
-        message = "default value is not valid according to the requestPolicy"
-        yield path, INVALID, f'Invalid value: "{default}": {message}'
+        yield invalid(path, default, "default value is not valid according to the requestPolicy")
 
 
 def _check_range(bounds: dict[str, str], default: str, capacity: str, path: str) -> Iterator[Cause]:
@@ -312,31 +304,27 @@ def _check_range(bounds: dict[str, str], default: str, capacity: str, path: str)
     if minimum is None:  # The schema check reports it.
         return
     low, initial, total = quantity.nano(minimum), quantity.nano(default), quantity.nano(capacity)
-
-    def cause(name: str, value: str, message: str) -> Cause:
-        return f"{path}.{name}", INVALID, f'Invalid value: "{value}": {message}'
-
     if low > total:
-        yield cause("min", minimum, f"min is larger than capacity value: {capacity}")
+        yield invalid(f"{path}.min", minimum, f"min is larger than capacity value: {capacity}")
     if initial < low:
-        yield cause("default", default, f"default is less than min: {minimum}")
+        yield invalid(f"{path}.default", default, f"default is less than min: {minimum}")
     if maximum is not None:
         high = quantity.nano(maximum)
         if low > high:
-            yield cause("max", minimum, f"min is larger than max: {maximum}")
+            yield invalid(f"{path}.max", minimum, f"min is larger than max: {maximum}")
         if high > total:
-            yield cause("max", maximum, f"max is larger than capacity value: {capacity}")
+            yield invalid(f"{path}.max", maximum, f"max is larger than capacity value: {capacity}")
         if initial > high:
-            yield cause("default", default, f"default is more than max: {maximum}")
+            yield invalid(f"{path}.default", default, f"default is more than max: {maximum}")
     if step is None:
         return
     stride = quantity.nano(step)
     if stride <= 0:
-        yield cause("step", step, "must be greater than zero")
+        yield invalid(f"{path}.step", step, "must be greater than zero")
         return
     if low + stride > total:
         message = f"one step {quantity.format_nano(low + stride)} is larger than capacity value: {capacity}"
-        yield cause("step", step, message)
+        yield invalid(f"{path}.step", step, message)
     for value in (default, *(() if maximum is None else (maximum,))):
         if (quantity.nano(value) - low) % stride:
-            yield cause("step", value, f"value is not a multiple of a given step ({step}) from ({minimum})")
+            yield invalid(f"{path}.step", value, f"value is not a multiple of a given step ({step}) from ({minimum})")

@@ -5,7 +5,7 @@ from typing import Any
 
 from kubestow.api import quantity
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import check_one, forbidden, invalid, required
+from kubestow.apiserver.rules.causes import check_one, check_required, forbidden, invalid, required
 from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.names import check_name, dns_subdomain
 from kubestow.apiserver.rules.placement import check_label_selector, check_node_selector
@@ -39,8 +39,7 @@ def validate_volume(obj: dict[str, Any]) -> Iterator[Cause]:
     spec = obj["spec"]
     if not spec.get("capacity", {}).get("storage"):
         yield required("spec.capacity")
-    if not spec.get("accessModes"):
-        yield required("spec.accessModes")
+    yield from check_required(spec, "spec", "accessModes")
     sources = [name for name in spec if name not in _NO_SOURCES]
     if not sources:
         yield required("spec", "must specify a volume type")
