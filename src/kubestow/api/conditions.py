@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from kubestow.api.pod import Pod, PodCondition
+from kubestow.api.pod import Pod, PodCondition, PodStatus
 from kubestow.api.pod_groups import Condition, PodGroup
 from kubestow.api.timestamps import format_time
 
@@ -85,6 +85,13 @@ def with_condition(conditions: tuple[C, ...], new: C) -> tuple[C, ...]:
     if _find(conditions, new.type) is None:
         return (*conditions, new)
     return tuple(new if old.type == new.type else old for old in conditions)
+
+
+def with_result(status: PodStatus, condition: PodCondition | None, nominated_node: str | None) -> PodStatus:
+    """Return a pod's status with a condition and a nominated node; None leaves that part unchanged."""
+    if condition is not None:
+        status = replace(status, conditions=with_condition(status.conditions, condition))
+    return status if nominated_node is None else replace(status, nominatedNodeName=nominated_node)
 
 
 def truncate_note(message: str) -> str:

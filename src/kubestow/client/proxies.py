@@ -5,13 +5,13 @@ http and https proxies receive a CONNECT, socks5 proxies a connect command; the 
 """
 
 import asyncio
-import base64
 import ipaddress
 from collections.abc import Mapping
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
 from kubestow.api.failures import ConnectError
+from kubestow.client.auth import basic
 from kubestow.client.errors import CredentialsError
 from kubestow.client.secretive import Secretive
 
@@ -131,8 +131,7 @@ class Handshake(asyncio.Protocol):
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         request = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
         if proxy.user:
-            pair = base64.b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()
-            request += f"Proxy-Authorization: Basic {pair}\r\n"
+            request += f"Proxy-{basic(proxy.user, proxy.password).decode()}"
         self._send(f"{request}\r\n".encode())
         while (end := self._received.find(b"\r\n\r\n")) < 0:
             if len(self._received) > _MAX_RESPONSE:

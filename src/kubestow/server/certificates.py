@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -13,17 +14,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 PAIR_NAME = "kube-scheduler"
 _LIFETIME = timedelta(days=365)
-_KEY_USAGE = x509.KeyUsage(
-    digital_signature=True,
-    key_encipherment=True,
-    key_cert_sign=True,
-    content_commitment=False,
-    data_encipherment=False,
-    key_agreement=False,
-    crl_sign=False,
-    encipher_only=False,
-    decipher_only=False,
-)
+_USAGES = (
+    "digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
+    "key_cert_sign", "crl_sign", "encipher_only", "decipher_only",
+)  # fmt: skip
 
 
 class Pair(NamedTuple):
@@ -46,17 +40,32 @@ def self_signed(hosts: list[str], now: datetime | None = None) -> Pair:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + _LIFETIME)
-        .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in dict.fromkeys(hosts)]), False)
+        .add_extension(alternative_names(hosts), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(_KEY_USAGE, critical=True)
+        .add_extension(key_usage("digital_signature", "key_encipherment", "key_cert_sign"), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(key, hashes.SHA256())
     )
+    return pair_of(certificate, key)
+
+
+def pair_of(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
+    """Return a certificate and its key as PEM."""
     return Pair(
         certificate.public_bytes(serialization.Encoding.PEM),
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
     )
+
+
+def key_usage(*names: str) -> x509.KeyUsage:
+    """Return the extension that permits only these uses of a key."""
+    return x509.KeyUsage(**{name: name in names for name in _USAGES})
+
+
+def alternative_names(hosts: Iterable[str]) -> x509.SubjectAlternativeName:
+    """Return the extension with the host names and addresses of a server."""
+    return x509.SubjectAlternativeName([_general_name(host) for host in dict.fromkeys(hosts)])
 
 
 def ensure_in(folder: Path, hosts: list[str]) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from kubestow.api.codec import convert
-from kubestow.api.conditions import POD_SCHEDULED, with_condition
+from kubestow.api.conditions import POD_SCHEDULED, with_condition, with_result
 from kubestow.api.pod import Pod, PodCondition
 from kubestow.api.timestamps import format_time
 from kubestow.apiserver.errors import already_exists
@@ -159,11 +159,7 @@ class BulkPods:
     def set_status(self, key: str, condition: PodCondition | None, nominated_node: str | None) -> None:
         """Update the condition and the nominated node of a pod that the scheduler did not place."""
         old: Pod = self._plane.current[Pod, key]
-        status = old.status
-        if condition is not None:
-            status = replace(status, conditions=with_condition(status.conditions, condition))
-        if nominated_node is not None:
-            status = replace(status, nominatedNodeName=nominated_node)
+        status = with_result(old.status, condition, nominated_node)
         if status != old.status:
             meta = replace(old.metadata, resourceVersion=self._next_version())
             self._plane.publish((Pod, key), replace(old, metadata=meta, status=status), "Pending")
@@ -171,8 +167,9 @@ class BulkPods:
     # Conversion to objects of the store
 
     def _on_node_change(self, change: Change) -> None:
-        name = change.record.name
-        if name in self._on_node and (change.type == "DELETED" or _concerns_pods(change.record.body)):
+        name, body = change.record.name, change.record.body
+        concerns_pods = change.type == "DELETED" or b'"NoExecute"' in body or b'"kubestow.dev/' in body
+        if concerns_pods and name in self._on_node:
             self.put_in_store(self._on_node[name])
 
     def _on_counting_change(self, change: Change) -> None:
@@ -208,7 +205,3 @@ class BulkPods:
     def keys_on(self, node: str) -> list[str]:
         """Return the keys of the bulk pods on a node."""
         return list(self._on_node.get(node, ()))
-
-
-def _concerns_pods(node: bytes) -> bool:
-    return b'"NoExecute"' in node or b'"kubestow.dev/' in node

@@ -258,20 +258,12 @@ def _adding(_node: Call, types: Sequence[Type], sizes: Sequence[Size]) -> tuple[
     return 1, size if types[0].kind is Kind.LIST else None
 
 
-def _membership(_node: Call, types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
-    return sizes[1].most if types[1].kind is Kind.LIST else 1, None
-
-
 def _traversing(node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
     elements = node.target.type.params if node.target is not None else ()
     if not elements:
         return _share(sizes[0]), None
     # The sizes of elements are unknown, and texts have to be read.
     return _times(sizes[0].most, math.inf if elements[0] in (STRING, BYTES) else 1), None
-
-
-def _including(_node: Call, _types: Sequence[Type], _sizes: Sequence[Size]) -> tuple[float, Size | None]:
-    return MAX_INCLUDED, None
 
 
 def _replacing(_node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
@@ -301,11 +293,7 @@ def _joining(node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tuple
 
 def _addresses(cost: int) -> _Rule:
     """Return the rule of a function that compares addresses; one that is a text is parsed first."""
-
-    def rule(_node: Call, types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
-        return cost + (_share(sizes[1]) if types[1] == STRING else 0), None
-
-    return rule
+    return lambda _node, types, sizes: (cost + (_share(sizes[1]) if types[1] == STRING else 0), None)
 
 
 def _validating(_node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
@@ -323,11 +311,7 @@ def _conversion(node: Call, types: Sequence[Type], sizes: Sequence[Size]) -> tup
 
 def _pairing(factor: int) -> _Rule:
     """Return the rule of a function that compares each element of a list with each of another."""
-
-    def rule(_node: Call, _types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
-        return 1 + factor * _times(sizes[0].most, sizes[1].most), None
-
-    return rule
+    return lambda _node, _types, sizes: (1 + factor * _times(sizes[0].most, sizes[1].most), None)
 
 
 def _listing(node: Call, types: Sequence[Type], sizes: Sequence[Size]) -> tuple[float, Size | None]:
@@ -359,9 +343,9 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("matches", "find", "findAll"), _matching),
     "contains": _containing,
     "_+_": _adding,
-    "@in": _membership,
+    "@in": lambda _node, types, sizes: (sizes[1].most if types[1].kind is Kind.LIST else 1, None),
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversing),
-    "includes": _including,
+    "includes": lambda _node, _types, _sizes: (MAX_INCLUDED, None),
     "replace": _replacing,
     "split": _splitting,
     "join": _joining,

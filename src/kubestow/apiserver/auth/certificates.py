@@ -3,7 +3,6 @@
 They are PEM files in a folder, with keys readable only by the owner, and are created when they are missing.
 """
 
-import ipaddress
 import socket
 import ssl
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kubestow.apiserver.files import private_folder, replace_file
+from kubestow.server.certificates import alternative_names, key_usage, pair_of
 
 _LIFETIME = timedelta(days=3650)
 _NAMES = (
@@ -107,7 +107,7 @@ def _sign(
     authority: bool = False,
     hosts: tuple[str, ...] = (),
 ) -> x509.Certificate:
-    now = datetime.now(UTC)
+    now, usages = datetime.now(UTC), ("digital_signature", *(("key_cert_sign", "crl_sign") if authority else ()))
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -119,41 +119,17 @@ def _sign(
         .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
-        .add_extension(
-            x509.KeyUsage(
-                digital_signature=True,
-                key_cert_sign=authority,
-                crl_sign=authority,
-                content_commitment=False,
-                key_encipherment=False,
-                data_encipherment=False,
-                key_agreement=False,
-                encipher_only=False,
-                decipher_only=False,
-            ),
-            critical=True,
-        )
+        .add_extension(key_usage(*usages), critical=True)
     )
     if not authority:
         usage = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
     if hosts:
-        builder = builder.add_extension(
-            x509.SubjectAlternativeName([_general_name(host) for host in dict.fromkeys(hosts)]), critical=False
-        )
+        builder = builder.add_extension(alternative_names(hosts), critical=False)
     return builder.sign(issuer_key, hashes.SHA256())
 
 
-def _general_name(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
-
-
 def _write(file: Path, key_file: Path, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    replace_file(key_file, private)
-    replace_file(file, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+    pair = pair_of(certificate, key)
+    replace_file(key_file, pair.key)
+    replace_file(file, pair.certificate, 0o644)

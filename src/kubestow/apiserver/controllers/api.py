@@ -74,9 +74,8 @@ class Api:
         """Delete an object; return whether it is removed already. It is no error if it does not exist."""
         options = DeleteOptions(grace_seconds=grace, uid=uid, propagation=how or "Background")
         try:
-            return self._remover.delete(self.store.collection(storage).resource, namespace, name, options, internal())[
-                1
-            ]
+            resource = self.store.collection(storage).resource
+            return self._remover.delete(resource, namespace, name, options, internal())[1]
         except ApiError as error:
             if error.code != 404:
                 raise

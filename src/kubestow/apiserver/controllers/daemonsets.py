@@ -245,7 +245,9 @@ class DaemonSets:
         def alter(pod: Object) -> None:
             spec = pod["spec"]
             pod["metadata"]["labels"][HASH] = view.hash
-            spec["tolerations"] = [*spec.get("tolerations", ()), *_missing_tolerations(spec)]
+            given = [(one.get("key"), one.get("effect")) for one in spec.get("tolerations", ())]
+            missing = [one for one in _tolerations(spec) if (one["key"], one["effect"]) not in given]
+            spec["tolerations"] = [*spec.get("tolerations", ()), *missing]
             field = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
             affinity = {**spec.get("affinity", {})}
             required = {"nodeSelectorTerms": [field]}
@@ -300,11 +302,6 @@ def _surge(view: _View) -> bool:
 
 def _tolerations(spec: Object) -> list[Object]:
     return [*_TOLERATIONS, _HOST_NETWORK] if spec.get("hostNetwork") else _TOLERATIONS
-
-
-def _missing_tolerations(spec: Object) -> list[Object]:
-    have = [(one.get("key"), one.get("effect")) for one in spec.get("tolerations", ())]
-    return [one for one in _tolerations(spec) if (one["key"], one["effect"]) not in have]
 
 
 def _earliest(first: float | None, second: float | None) -> float | None:

@@ -98,8 +98,8 @@ class DeviceTaintEviction:
         if change.type == "DELETED":
             slices.pop(record.name, None)
         else:
-            tainted = {of.name: found for of in spec.devices if (found := _evicting(of.taints))}
-            slices[record.name] = (spec.pool.generation, tainted)
+            evicting = {of.name: tuple(one for one in of.taints if one.effect == _EVICTS) for of in spec.devices}
+            slices[record.name] = (spec.pool.generation, {name: found for name, found in evicting.items() if found})
         newest = max((generation for generation, _ in slices.values()), default=0)
         now = {name: found for age, of in slices.values() if age == newest for name, found in of.items()}
         if not slices:
@@ -268,10 +268,6 @@ class DeviceTaintEviction:
 
 def _is_deleting(pod: Record) -> bool:
     return b'"deletionTimestamp":"' in pod.body
-
-
-def _evicting(taints: Iterable[DeviceTaint]) -> tuple[DeviceTaint, ...]:
-    return tuple(taint for taint in taints if taint.effect == _EVICTS)
 
 
 def _selects(rule: DeviceTaintRule, driver: str, pool: str, device: str) -> bool:

@@ -42,7 +42,9 @@ def group_of(api: Api, state: JobState) -> Object | None:
         return None
     if workload is None or len(templates) != 1:
         return None
-    groups = [one for one in _all(api, _GROUPS, job) if _refers(one, workload) and _is_controlled(one, job)]
+    named = {"workloadName": workload["metadata"]["name"]}.items()
+    controlled = [one for one in _all(api, _GROUPS, job) if _is_controlled(one, job)]
+    groups = [one for one in controlled if named <= (one["spec"].get("workloadRef") or {}).items()]
     if len(groups) > 1 or (not groups and not _is_new(state)):
         return None
     if not groups:
@@ -69,8 +71,10 @@ def _workload(api: Api, state: JobState) -> Object | None:
         if len(templates) != 1:
             return None
         return _resized(api, _WORKLOADS, found[0], templates[0], template["schedulingPolicy"])
+    suffix = _hashed(metadata["uid"])
+    name = f"{metadata['name'][: _LONGEST_NAME - len(suffix) - 1]}-{suffix}"
     workload: Object = {
-        "metadata": {"name": _workload_name_for(job), "ownerReferences": [reference(job)]},
+        "metadata": {"name": name, "ownerReferences": [reference(job)]},
         "spec": {
             "controllerRef": {"apiGroup": "batch", "kind": "Job", "name": metadata["name"]},
             "podGroupTemplates": [template],
@@ -149,10 +153,6 @@ def _made_for(api: Api, job: Object, controller: Object) -> list[Object]:
     return [one for one in every if {"apiGroup": ""} | (one["spec"].get("controllerRef") or {}) == wanted]
 
 
-def _refers(group: Object, workload: Object) -> bool:
-    return bool((group["spec"].get("workloadRef") or {}).get("workloadName") == workload["metadata"]["name"])
-
-
 def _is_controlled(obj: Object, job: Object) -> bool:
     owners = obj["metadata"].get("ownerReferences", ())
     return any(one.get("controller") and one["uid"] == job["metadata"]["uid"] for one in owners)
@@ -161,11 +161,6 @@ def _is_controlled(obj: Object, job: Object) -> bool:
 def _plain_reference(owner: Object) -> Object:
     metadata = owner["metadata"]
     return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
-
-
-def _workload_name_for(job: Object) -> str:
-    suffix = _hashed(job["metadata"]["uid"])
-    return f"{job['metadata']['name'][: _LONGEST_NAME - len(suffix) - 1]}-{suffix}"
 
 
 def _group_name(workload: str, template: str) -> str:

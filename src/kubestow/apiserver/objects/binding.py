@@ -5,7 +5,7 @@ from typing import Any
 from kubestow.apiserver import errors
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.objects.intent import Intent
-from kubestow.apiserver.rules.names import INVALID, REQUIRED
+from kubestow.apiserver.rules.causes import invalid, required
 from kubestow.apiserver.rules.pods import set_condition
 from kubestow.apiserver.store.store import Store
 
@@ -15,10 +15,9 @@ def bind(store: Store, namespace: str, name: str, binding: dict[str, Any], inten
     target = binding.get("target", {})
     node = target.get("name", "")
     if not node:
-        raise errors.invalid("", "Binding", name, [("target.name", REQUIRED, "Required value")])
+        raise errors.invalid("", "Binding", name, [required("target.name")])
     if target.get("kind", "Node") not in ("", "Node", "Minion"):
-        cause = ("target.kind", INVALID, f'Invalid value: "{target["kind"]}": only Node can be bound to')
-        raise errors.invalid("", "Binding", name, [cause])
+        raise errors.invalid("", "Binding", name, [invalid("target.kind", target["kind"], "only Node can be bound to")])
     metadata = binding.get("metadata", {})
     if metadata.get("name", name) not in ("", name):
         raise errors.bad_request(f'metadata.name is "{metadata["name"]}", the name in the path is "{name}"')

@@ -307,16 +307,13 @@ def scale_targets(autoscaler: Object) -> str:
         goal = source.get("target", {})
         now = current.get(source.get("name"), {}).get("resource", {}).get("current", {})
         if "averageUtilization" in goal:
-            found.append(f"{source['name']}: {_percent(now.get('averageUtilization'))}/{goal['averageUtilization']}%")
+            used = f"{now['averageUtilization']}%" if "averageUtilization" in now else "<unknown>"
+            found.append(f"{source['name']}: {used}/{goal['averageUtilization']}%")
         elif source:
             found.append(f"{source.get('name')}: {now.get('averageValue', '<unknown>')}/{goal.get('averageValue', '')}")
         else:
             found.append("<unknown>")
     return _few(found)
-
-
-def _percent(value: int | None) -> str:
-    return "<unknown>" if value is None else f"{value}%"
 
 
 def ingress_hosts(ingress: Object) -> str:

@@ -48,6 +48,14 @@ def _collect_strict_errors(request: Request, intent: Intent, schema: Struct | No
         intent.strict = strict_errors(request.body, schema)
 
 
+def _read_whole(request: Request, target: Target, intent: Intent) -> Object:
+    """Return the object in the body of a request, which is of the kind of its path."""
+    document = read_object(request)
+    _collect_strict_errors(request, intent, target.resource.schema)
+    require_kind(document, target.resource.api_version, target.resource.kind)
+    return document
+
+
 class Mutations:
     """Implements the mutating verbs on a store."""
 
@@ -58,24 +66,16 @@ class Mutations:
 
     def create(self, request: Request, target: Target, intent: Intent) -> Record:
         """Create an object."""
-        document = read_object(request)
-        resource = target.resource
-        _collect_strict_errors(request, intent, resource.schema)
-        require_kind(document, resource.api_version, resource.kind)
-        namespace = target.namespace or ""
-        return self.writer.create(resource, namespace, document, intent)
+        document = _read_whole(request, target, intent)
+        return self.writer.create(target.resource, target.namespace or "", document, intent)
 
     def replace(self, request: Request, target: Target, intent: Intent) -> Record:
         """Replace an object."""
-        document = read_object(request)
-        resource = target.resource
-        _collect_strict_errors(request, intent, resource.schema)
-        require_kind(document, resource.api_version, resource.kind)
-        metadata = document.get("metadata")
-        if not isinstance(metadata, dict):
+        document = _read_whole(request, target, intent)
+        if not isinstance(document.get("metadata"), dict):
             raise bad_request("metadata: must be an object")
         return self.writer.update(
-            resource, target.namespace or "", target.name, lambda _: document, intent, sub=target.sub
+            target.resource, target.namespace or "", target.name, lambda _: document, intent, sub=target.sub
         )
 
     def patch(

@@ -8,6 +8,7 @@ from kubestow.apiserver.auth.policy import Attempt, Authorizer
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.kinds.resource import Resource
 from kubestow.apiserver.objects.intent import User
+from kubestow.apiserver.rules.causes import invalid
 from kubestow.apiserver.rules.names import INVALID
 
 Object = dict[str, Any]
@@ -51,12 +52,11 @@ def validate(kind: str, review: Object, namespace: str) -> Iterator[Cause]:
         message = "Invalid value: exactly one of nonResourceAttributes or resourceAttributes must be specified"
         yield "spec", INVALID, message
     if not kind.startswith("Self") and not spec.get("user") and not spec.get("groups"):
-        yield "spec.user", INVALID, 'Invalid value: "": at least one of user or group must be specified'
+        yield invalid("spec.user", "", "at least one of user or group must be specified")
     if kind == "LocalSubjectAccessReview":
         if wanted is not None and wanted.get("namespace", "") != namespace:
             given = wanted.get("namespace", "")
-            message = f'Invalid value: "{given}": must match metadata.namespace'
-            yield "spec.resourceAttributes.namespace", INVALID, message
+            yield invalid("spec.resourceAttributes.namespace", given, "must match metadata.namespace")
         if other is not None:
             yield "spec.nonResourceAttributes", INVALID, "Invalid value: disallowed on this kind of request"
 

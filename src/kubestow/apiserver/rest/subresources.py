@@ -16,6 +16,7 @@ from kubestow.apiserver.patches import json_patch, merge_patch
 from kubestow.apiserver.printing import cells
 from kubestow.apiserver.rest import bodies, reading, tokens
 from kubestow.apiserver.rest.paths import Target
+from kubestow.apiserver.rules.causes import invalid
 from kubestow.apiserver.schema.reader import struct_named
 from kubestow.apiserver.schema.types import Report
 from kubestow.apiserver.store.records import Record, encode
@@ -114,8 +115,8 @@ class Subresources:
         _require_valid(wanted, "autoscaling.v1", "Scale")
         replicas = wanted.get("spec", {}).get("replicas", 0)
         if replicas < 0:
-            message = f"Invalid value: {replicas}: must be greater than or equal to 0"
-            raise errors.invalid("autoscaling", "Scale", target.name, [("spec.replicas", "FieldValueInvalid", message)])
+            cause = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+            raise errors.invalid("autoscaling", "Scale", target.name, [cause])
 
         def change(obj: Object) -> Object:
             inner = obj

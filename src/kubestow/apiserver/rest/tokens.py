@@ -8,6 +8,7 @@ from kubestow.apiserver.auth.identities import API_AUDIENCES, Identities
 from kubestow.apiserver.objects.writing import new_uid
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.rest import reading
+from kubestow.apiserver.rules.causes import invalid
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
 
@@ -24,8 +25,8 @@ def issue(store: Store, identities: Identities, account: Record, request: Object
     seconds = spec.get("expirationSeconds", 3600)
     if not 600 <= seconds <= 2**32:
         what = "less than 10 minutes" if seconds < 600 else "larger than 2^32 seconds"
-        message = f"Invalid value: {seconds}: may not specify a duration {what}"
-        raise errors.invalid(_GROUP, _KIND, "", [("spec.expirationSeconds", "FieldValueInvalid", message)])
+        cause = invalid("spec.expirationSeconds", seconds, f"may not specify a duration {what}")
+        raise errors.invalid(_GROUP, _KIND, "", [cause])
     audiences = spec.get("audiences") or list(API_AUDIENCES)
     extra = {"credential-id": f"JTI={new_uid(store.random)}"}
     bound = _bound_object(store, account, spec.get("boundObjectRef"))
@@ -53,8 +54,8 @@ def _require_same_account(metadata: Object, account: Record) -> None:
     for key, expected in (("name", account.name), ("namespace", account.namespace)):
         given = metadata.get(key) or expected
         if given != expected:
-            message = f'Invalid value: "{given}": must match the service account {key} if specified'
-            raise errors.invalid(_GROUP, _KIND, account.name, [(f"metadata.{key}", "FieldValueInvalid", message)])
+            cause = invalid(f"metadata.{key}", given, f"must match the service account {key} if specified")
+            raise errors.invalid(_GROUP, _KIND, account.name, [cause])
     uid = metadata.get("uid") or account.uid
     if uid != account.uid:
         why = f"the UID in the token request ({uid}) does not match the UID of the service account ({account.uid})"

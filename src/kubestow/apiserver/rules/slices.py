@@ -232,11 +232,13 @@ def _check_attribute(attribute: dict[str, Any], path: str) -> Iterator[Cause]:
     for kind in _LISTS:
         if given.get(kind) == []:
             yield invalid(f"{path}.{kind}", [], "must not be empty if specified")
-    for kind, check in (("string", _check_string), ("version", _check_version)):
-        if kind in given:
-            yield from check(given[kind], f"{path}.{kind}")
-        for index, value in enumerate(given.get(f"{kind}s", ())):
-            yield from check(value, f"{path}.{kind}s[{index}]")
+    for kind in ("string", "version"):
+        texts = [(f"{path}.{kind}", given[kind])] if kind in given else []
+        texts += [(f"{path}.{kind}s[{index}]", value) for index, value in enumerate(given.get(f"{kind}s", ()))]
+        for where, value in texts:
+            if kind == "version":
+                yield from _check_version(value, where)
+            yield from fields.check_length(value, MAX_VALUE_LENGTH, where)
     filled, of_all = [kind for kind in _VALUES if given.get(kind) not in (None, [])], f"one of: {_ALL_VALUES}"
     if not filled:
         yield invalid(path, "", f"must specify {of_all}")
@@ -247,16 +249,11 @@ def _check_attribute(attribute: dict[str, Any], path: str) -> Iterator[Cause]:
         yield invalid(path, values, "exactly one value must be specified")
 
 
-def _check_string(value: str, path: str) -> Iterator[Cause]:
-    yield from fields.check_length(value, MAX_VALUE_LENGTH, path)
-
-
 def _check_version(value: str, path: str) -> Iterator[Cause]:
     try:
         Semver(value)
     except ValueError:
         yield invalid(path, value, "must be a string compatible with semver.org spec 2.0.0")
-    yield from fields.check_length(value, MAX_VALUE_LENGTH, path)
 
 
 def _check_counters(owner: dict[str, Any], path: str) -> Iterator[Cause]:

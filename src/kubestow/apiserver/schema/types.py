@@ -241,14 +241,6 @@ def _is_int(bound: int) -> Callable[[Any], bool]:
     return accepts
 
 
-def _is_string(value: Any) -> bool:
-    return type(value) is str
-
-
-def _is_bool(value: Any) -> bool:
-    return value is True or value is False
-
-
 def _is_quantity(value: Any) -> bool:
     if type(value) not in (str, int, float):
         return False
@@ -269,10 +261,6 @@ def _is_time(value: Any) -> bool:
     return True
 
 
-def _is_int_or_string(value: Any) -> bool:
-    return type(value) is str or (type(value) is int and -_INT32 <= value < _INT32)
-
-
 def _is_base64(value: Any) -> bool:
     if type(value) is not str:
         return False
@@ -283,17 +271,24 @@ def _is_base64(value: Any) -> bool:
     return True
 
 
+_is_int32 = _is_int(_INT32)
 _SCALARS: tuple[tuple[str, str, Callable[[Any], bool], str, str], ...] = (
-    ("string", "a string", _is_string, "string", ""),
-    ("bool", "true or false", _is_bool, "boolean", ""),
-    ("int32", "a whole number", _is_int(_INT32), "integer", "int32"),
+    ("string", "a string", lambda value: type(value) is str, "string", ""),
+    ("bool", "true or false", lambda value: value is True or value is False, "boolean", ""),
+    ("int32", "a whole number", _is_int32, "integer", "int32"),
     ("int64", "a whole number", _is_int(_INT64), "integer", "int64"),
     ("number", "a number", lambda value: type(value) in (int, float), "number", "double"),
     ("bytes", "base64 text", _is_base64, "string", "byte"),
     ("time", "a time such as 2026-01-31T12:00:00Z", _is_time, "string", "date-time"),
     ("microtime", "a time such as 2026-01-31T12:00:00.000000Z", _is_time, "string", "date-time"),
     ("quantity", "a quantity such as 100m or 2Gi", _is_quantity, "string", ""),
-    ("intstr", "a whole number or a string", _is_int_or_string, "string", "int-or-string"),
+    (
+        "intstr",
+        "a whole number or a string",
+        lambda value: type(value) is str or _is_int32(value),
+        "string",
+        "int-or-string",
+    ),
     ("any", "anything", lambda _: True, "object", ""),
 )
 """Name, description, predicate, and OpenAPI type and format."""

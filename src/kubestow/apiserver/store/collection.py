@@ -12,6 +12,7 @@ logged: it affects neither the writer nor other subscribers.
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 
 from kubestow.apiserver.errors import expired
 from kubestow.apiserver.kinds.resource import Resource
@@ -136,7 +137,7 @@ class Collection:
     def since(self, rv: int) -> list[Change]:
         """Return the changes after a version. Raises ApiError if some of them were dropped."""
         self._require(rv)
-        return self.log[bisect_right(self.log, rv, key=_rv) :]
+        return self.log[bisect_right(self.log, rv, key=attrgetter("rv")) :]
 
     def _require(self, rv: int) -> None:
         if rv < self.floor:
@@ -182,10 +183,6 @@ class Collection:
                 objects[key] = change.previous
         self._past = rv, objects, sorted(objects)
         return self._past[1:]
-
-
-def _rv(change: Change) -> int:
-    return change.rv
 
 
 def _notify(callbacks: Iterable[Callback], change: Change) -> None:

@@ -37,10 +37,6 @@ def _bool(text: str) -> bool:
     raise ValueError(f"{text!r} is neither true nor false")
 
 
-def _write_bool(value: bool) -> str:
-    return "true" if value else "false"
-
-
 def _on_off(text: str) -> bool:
     if text in ("on", "off"):
         return text == "on"
@@ -65,10 +61,6 @@ def _float(text: str) -> float:
         return float(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a number") from None
-
-
-def _write_float(value: float) -> str:
-    return f"{value:g}"
 
 
 def _ip(text: str) -> str:
@@ -112,14 +104,6 @@ def _pairs(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _write_pairs(values: tuple[tuple[str, str], ...]) -> str:
-    return f"[{','.join(f'{key}={value}' for key, value in values)}]"
-
-
-def _quantity(text: str) -> int:
-    return quantity.value(text) if text else 0
-
-
 def _cert_key(text: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     files, _, domains = text.partition(":")
     certificate, comma, key = files.partition(",")
@@ -149,20 +133,22 @@ def _version(text: str) -> str:
         raise ValueError(f"{text!r} is neither true, false nor raw") from None
 
 
-BOOL = FlagType("", _bool, _write_bool, alone="true")
+BOOL = FlagType("", _bool, lambda value: "true" if value else "false", alone="true")
 ON_OFF = FlagType("on|off", _on_off, lambda value: "on" if value else "off")
 STRING = FlagType("string", str)
 INT = FlagType("int", _whole(_INT64))
 INT32 = FlagType("int32", _whole(_INT32))
-FLOAT32 = FlagType("float32", _float, _write_float)
+FLOAT32 = FlagType("float32", _float, lambda value: f"{value:g}")
 DURATION = FlagType("duration", Duration.parse)
 IP = FlagType("ip", _ip)
 STRINGS = FlagType("strings", _strings, _write_list, adds_up=True)
 INT32_SLICE = FlagType("int32Slice", _int32s, _write_list, adds_up=True)
-STRING_TO_STRING = FlagType("stringToString", _pairs, _write_pairs, adds_up=True)
+STRING_TO_STRING = FlagType(
+    "stringToString", _pairs, lambda values: _write_list(tuple(map("=".join, values))), adds_up=True
+)
 FEATURE_GATES = FlagType("colonSeparatedMultimapStringString", _strings, ",".join, adds_up=True)
 NAMED_CERT_KEY = FlagType("namedCertKey", _cert_key, _write_cert_keys, adds_up=True)
-QUANTITY = FlagType("quantity", _quantity)
+QUANTITY = FlagType("quantity", lambda text: quantity.value(text) if text else 0)
 LEVEL = FlagType("Level", _level)
 MODULES = FlagType("pattern=N,...", _strings, ",".join, adds_up=True)
 VERSION = FlagType("version[=true]", _version, lambda value: value or "false", alone="true")

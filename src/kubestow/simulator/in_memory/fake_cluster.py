@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubestow.api.codec import convert
-from kubestow.api.conditions import POD_SCHEDULED, with_condition
+from kubestow.api.conditions import POD_SCHEDULED, with_condition, with_result
 from kubestow.api.custom_kinds import resource_of, with_metadata
 from kubestow.api.devices import ResourceClaim
 from kubestow.api.node import Node
@@ -206,11 +206,7 @@ class FakeCluster:
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node: str | None = None
     ) -> None:
         def patch(current: Pod) -> None:
-            status = current.status
-            if condition is not None:
-                status = replace(status, conditions=with_condition(status.conditions, condition))
-            if nominated_node is not None:
-                status = replace(status, nominatedNodeName=nominated_node)
+            status = with_result(current.status, condition, nominated_node)
             if status != current.status:
                 self._put(replace(current, status=status))
 

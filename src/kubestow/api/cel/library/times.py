@@ -29,49 +29,48 @@ _MAX_TEXT = 100
 
 
 @total_ordering
-class Duration:
-    """A duration."""
+class _Nanoseconds:
+    """A number of nanoseconds; values of one class are compared by it."""
 
     __slots__ = ("nanoseconds",)
 
     def __init__(self, nanoseconds: int) -> None:
-        if not INT_MIN <= nanoseconds <= INT_MAX:
-            raise EvaluationError("duration overflow")
         self.nanoseconds = nanoseconds
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Duration) and other.nanoseconds == self.nanoseconds
+        return isinstance(other, _Nanoseconds) and (type(other), other.nanoseconds) == (type(self), self.nanoseconds)
 
-    def __lt__(self, other: "Duration") -> bool:
+    def __lt__(self, other: "_Nanoseconds") -> bool:
         return self.nanoseconds < other.nanoseconds
 
     def __hash__(self) -> int:
         return hash(self.nanoseconds)
+
+
+class Duration(_Nanoseconds):
+    """A duration."""
+
+    __slots__ = ()
+
+    def __init__(self, nanoseconds: int) -> None:
+        if not INT_MIN <= nanoseconds <= INT_MAX:
+            raise EvaluationError("duration overflow")
+        super().__init__(nanoseconds)
 
     def __str__(self) -> str:
         return f"{plain(self.nanoseconds / _SECOND)}s"
 
 
-@total_ordering
-class Timestamp:
+class Timestamp(_Nanoseconds):
     """A time from the year 1 to 9999, formatted with the UTC offset of its source."""
 
-    __slots__ = ("nanoseconds", "offset")
+    __slots__ = ("offset",)
 
     def __init__(self, nanoseconds: int, offset: int = 0) -> None:
         if not _EARLIEST <= nanoseconds // _SECOND <= _LATEST:
             raise EvaluationError("timestamp overflow")
-        self.nanoseconds = nanoseconds
+        super().__init__(nanoseconds)
         self.offset = offset
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Timestamp) and other.nanoseconds == self.nanoseconds
-
-    def __lt__(self, other: "Timestamp") -> bool:
-        return self.nanoseconds < other.nanoseconds
-
-    def __hash__(self) -> int:
-        return hash(self.nanoseconds)
 
     def __str__(self) -> str:
         fraction = f".{self.nanoseconds % _SECOND:09}".rstrip("0").rstrip(".")
