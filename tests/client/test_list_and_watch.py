@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from kubestow.api.devices import DeviceClass
-from kubestow.client.resources import DEVICE_CLASSES, NODES, Resource
+from kubestow.client.resources import NODES, WATCHED, Resource
 from kubestow.telemetry.metrics.client import ClientMetrics
 from support.client.doubles import node, pod
 from support.client.scripted import Answer, Request, line
@@ -26,6 +26,8 @@ from support.client.watching import (
     until,
     watch,
 )
+
+(DEVICE_CLASSES,) = (one for one in WATCHED if one.plural == "deviceclasses")
 
 
 def test_metrics_of_a_watch() -> None:

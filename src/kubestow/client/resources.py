@@ -7,20 +7,11 @@ from urllib.parse import urlencode
 import msgspec
 
 from kubestow.api.custom_kinds import resource_of
-from kubestow.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from kubestow.api.node import Namespace, Node
+from kubestow.api.devices import DeviceTaintRule
+from kubestow.api.kinds import KINDS
+from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import CompositePodGroup, PodGroup
-from kubestow.api.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from kubestow.api.workloads import PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StatefulSet
 from kubestow.config.features import Features
 
 
@@ -106,26 +97,13 @@ def key_of(meta: Named) -> str:
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
+def _built_in(api_version: str, kind: str, plural: str, *, optional: bool = False) -> Resource[Any]:
+    group, _, version = api_version.rpartition("/")
+    return Resource(group, version, plural, KINDS[api_version, kind], optional=optional)
+
+
 PODS = Resource("", "v1", "pods", Pod, field_selector="status.phase!=Succeeded,status.phase!=Failed")
 NODES = Resource("", "v1", "nodes", Node)
-NAMESPACES = Resource("", "v1", "namespaces", Namespace)
-# The next four only group pods, for spreading by preference.
-SERVICES = Resource("", "v1", "services", Service, optional=True)
-REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", ReplicationController, optional=True)
-REPLICA_SETS = Resource("apps", "v1", "replicasets", ReplicaSet, optional=True)
-STATEFUL_SETS = Resource("apps", "v1", "statefulsets", StatefulSet, optional=True)
-PERSISTENT_VOLUMES = Resource("", "v1", "persistentvolumes", PersistentVolume)
-PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", PersistentVolumeClaim)
-POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", PodDisruptionBudget)
-STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", StorageClass)
-CSI_NODES = Resource("storage.k8s.io", "v1", "csinodes", CSINode)
-CSI_DRIVERS = Resource("storage.k8s.io", "v1", "csidrivers", CSIDriver)
-CSI_STORAGE_CAPACITIES = Resource("storage.k8s.io", "v1", "csistoragecapacities", CSIStorageCapacity)
-VOLUME_ATTACHMENTS = Resource("storage.k8s.io", "v1", "volumeattachments", VolumeAttachment)
-# Servers before v1.34 do not have the next three; pods that claim devices are rejected with them.
-RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", ResourceClaim, optional=True)
-RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", ResourceSlice, optional=True)
-DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", DeviceClass, optional=True)
 # The next three are watched only if their feature gate is enabled.
 DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1", "devicetaintrules", DeviceTaintRule, optional=True)
 POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", PodGroup)
@@ -134,22 +112,24 @@ COMPOSITE_POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha3", "compositepodgr
 WATCHED: tuple[Resource[Any], ...] = (
     PODS,
     NODES,
-    NAMESPACES,
-    SERVICES,
-    REPLICATION_CONTROLLERS,
-    PERSISTENT_VOLUMES,
-    PERSISTENT_VOLUME_CLAIMS,
-    REPLICA_SETS,
-    STATEFUL_SETS,
-    POD_DISRUPTION_BUDGETS,
-    STORAGE_CLASSES,
-    CSI_NODES,
-    CSI_DRIVERS,
-    CSI_STORAGE_CAPACITIES,
-    VOLUME_ATTACHMENTS,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
-    DEVICE_CLASSES,
+    _built_in("v1", "Namespace", "namespaces"),
+    # The optional ones of the next groups only group pods, for spreading by preference.
+    _built_in("v1", "Service", "services", optional=True),
+    _built_in("v1", "ReplicationController", "replicationcontrollers", optional=True),
+    _built_in("v1", "PersistentVolume", "persistentvolumes"),
+    _built_in("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+    _built_in("apps/v1", "ReplicaSet", "replicasets", optional=True),
+    _built_in("apps/v1", "StatefulSet", "statefulsets", optional=True),
+    _built_in("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    _built_in("storage.k8s.io/v1", "StorageClass", "storageclasses"),
+    _built_in("storage.k8s.io/v1", "CSINode", "csinodes"),
+    _built_in("storage.k8s.io/v1", "CSIDriver", "csidrivers"),
+    _built_in("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities"),
+    _built_in("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments"),
+    # Servers before v1.34 do not have the next three; pods that claim devices are rejected with them.
+    _built_in("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", optional=True),
+    _built_in("resource.k8s.io/v1", "ResourceSlice", "resourceslices", optional=True),
+    _built_in("resource.k8s.io/v1", "DeviceClass", "deviceclasses", optional=True),
 )
 """The resources that the scheduler watches, which are those that kube-scheduler watches by default."""
 

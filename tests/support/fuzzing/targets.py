@@ -31,7 +31,7 @@ from kubestow.client.connection import Connection as ClientConnection
 from kubestow.client.errors import CredentialsError
 from kubestow.client.kubeconfig import load_kubeconfig
 from kubestow.client.lists import Lister
-from kubestow.client.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from kubestow.client.resources import NODES, PODS, WATCHED
 from kubestow.client.watchlines import LineDecoder
 from kubestow.config import configuration, policy
 from kubestow.config.problems import ConfigError
@@ -76,7 +76,7 @@ def _file(name: str) -> Path:
 
 
 def _watched(data: bytes) -> None:
-    for kind in (PODS, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES):
+    for kind in (one for one in WATCHED if one.plural in ("pods", "nodes", "resourceclaims", "resourceslices")):
         with suppress(BadAnswerError):
             LineDecoder(kind.kind).feed(data + b"\n")
 

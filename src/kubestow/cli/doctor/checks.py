@@ -215,10 +215,7 @@ class Checks:
                 if declared is None:
                     continue
                 path = f"/apis/{declared.api_version}" if declared.group else f"/api/{declared.api_version}"
-                try:
-                    served = {entry["name"] for entry in (await self._get(path)).get("resources", ())}
-                except NotFoundError:
-                    served = set()
+                served = await self._served(path)
                 missing = [declared.plural, *([f"{declared.plural}/status"] if "status" in one.writes else ())]
                 missing = [name for name in missing if name not in served]
                 if missing:
