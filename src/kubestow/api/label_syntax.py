@@ -35,7 +35,7 @@ def key_problems(key: str) -> list[str]:
     name = parts[-1]
     if not name:
         problems.append("name part must be non-empty")
-    elif len(name) > 63:
+    elif len(name.encode()) > 63:
         problems.append("name part must be no more than 63 bytes")
     if not _NAME_FORM.fullmatch(name):
         problems.append(f"name part {_NAME_RULE}")

@@ -6,9 +6,10 @@ its namespace can contain many objects.
 
 from collections.abc import Iterable
 
+from kubestow.api.labels import EVERYTHING, Selector
 from kubestow.apiserver.controllers.api import Api, Object, reference
 from kubestow.apiserver.objects.removal import set_owners
-from kubestow.apiserver.selectors import LabelSelector, from_object
+from kubestow.apiserver.selectors import from_object
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
 
@@ -22,7 +23,7 @@ class Adoption:
         self._owners = self._store.collection(owners)
         self._owners_storage = owners
         self._owned = owned
-        self._selectors: dict[str, tuple[int, LabelSelector]] = {}
+        self._selectors: dict[str, tuple[int, Selector]] = {}
         self._candidates: dict[Key, dict[Key, None]] = {}
 
     def owner_keys(self, change: Change) -> Iterable[Key]:
@@ -82,9 +83,9 @@ class Adoption:
             selector = owner.object()["spec"].get("selector") or {}
             if self._owners_storage == "replicationcontrollers":
                 selector = {"matchLabels": selector}
-            known = (owner.rv, from_object(selector) or LabelSelector(()))
+            known = (owner.rv, from_object(selector) or EVERYTHING)
             self._selectors[owner.uid] = known
-        return bool(known[1].conditions) and known[1].matches(record.labels)
+        return bool(known[1].requirements) and known[1].matches(record.labels)
 
     def _adopt(self, record: Record, owner: Object) -> None:
         def adopt(current: Object) -> None:

@@ -6,11 +6,12 @@ Endpoints that users create for Services without a selector are mirrored: each o
 from collections.abc import Iterable
 from functools import partial
 
+from kubestow.api.labels import Selector
 from kubestow.apiserver.controllers.api import Api, Object, reference
 from kubestow.apiserver.controllers.pods import DONE, Pods
 from kubestow.apiserver.controllers.queue import own_key
 from kubestow.apiserver.controllers.selection import Selection
-from kubestow.apiserver.selectors import LabelSelector, from_object
+from kubestow.apiserver.selectors import from_object
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
 
@@ -26,7 +27,7 @@ Group = tuple[list[Object], list[Object]]
 """Endpoints, and the ports that all of them have."""
 
 
-def _selector(service: Object) -> LabelSelector | None:
+def _selector(service: Object) -> Selector | None:
     wanted = service["spec"].get("selector")
     return from_object({"matchLabels": wanted}) if wanted else None
 

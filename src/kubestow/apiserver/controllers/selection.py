@@ -5,8 +5,8 @@ A selector that requires a label value is indexed by it, so that a changed pod i
 
 from collections.abc import Callable, Iterable
 
+from kubestow.api.labels import ONE_OF, Selector
 from kubestow.apiserver.controllers.api import Object
-from kubestow.apiserver.selectors import LabelSelector
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
 from kubestow.apiserver.store.store import Store
@@ -18,11 +18,11 @@ _ANY = ("", "")
 class Selection:
     """The pods that the selector of each object in one storage matches."""
 
-    def __init__(self, store: Store, storage: str, selector_of: Callable[[Object], LabelSelector | None]) -> None:
+    def __init__(self, store: Store, storage: str, selector_of: Callable[[Object], Selector | None]) -> None:
         self._store = store
         self._storage = storage
         self._selector_of = selector_of
-        self._selectors: dict[Key, tuple[LabelSelector, _Label]] = {}
+        self._selectors: dict[Key, tuple[Selector, _Label]] = {}
         self._by_label: dict[_Label, dict[Key, None]] = {}
         self._selected: dict[Key, dict[str, None]] = {}
         self._selecting: dict[Key, tuple[Key, ...]] = {}
@@ -32,11 +32,11 @@ class Selection:
         key = (change.record.namespace, change.record.name)
         selector = self._selector_of(change.record.object()) if change.type != "DELETED" else None
         old = self._selectors.get(key)
-        if (old[0].conditions if old else None) != (selector.conditions if selector else None):
+        if (old[0] if old else None) != selector:
             self._replace_selector(key, selector)
         return (key,)
 
-    def _replace_selector(self, key: Key, selector: LabelSelector | None) -> None:
+    def _replace_selector(self, key: Key, selector: Selector | None) -> None:
         if key in self._selectors:
             label = self._selectors.pop(key)[1]
             del self._by_label[label][key]
@@ -47,8 +47,8 @@ class Selection:
             self._selecting[pod] = tuple(one for one in self._selecting.get(pod, ()) if one != key)
         if selector is None:
             return
-        wanted = ((one[0], next(iter(one[2]))) for one in selector.conditions if one[1] == "In" and len(one[2]) == 1)
-        label = (key[0], *next(wanted, _ANY))
+        exact = (one for one in selector.requirements if one.operator in ONE_OF and len(one.values) == 1)
+        label = (key[0], *next(((one.key, one.values[0]) for one in exact), _ANY))
         self._selectors[key] = (selector, label)
         self._by_label.setdefault(label, {})[key] = None
         for record in self._store.collection("pods").by_namespace.get(key[0], {}).values():

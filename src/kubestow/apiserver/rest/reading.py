@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from kubestow.api.codec import NOT_JSON
+from kubestow.api.labels import Selector
 from kubestow.apiserver.errors import ApiError, bad_request, expired, not_found
 from kubestow.apiserver.kinds.resource import Resource
-from kubestow.apiserver.selectors import FieldSelector, LabelSelector, parse_fields, parse_labels
+from kubestow.apiserver.selectors import FieldSelector, parse_fields, parse_labels
 from kubestow.apiserver.store.collection import NAME, NAMESPACE, Topic
 from kubestow.apiserver.store.records import Record
 from kubestow.apiserver.store.store import Store
@@ -24,7 +25,7 @@ class Selection:
     """A selection of the objects of a resource."""
 
     namespace: str | None
-    labels: LabelSelector | None
+    labels: Selector | None
     fields: FieldSelector | None
 
     def matches(self, record: Record) -> bool:

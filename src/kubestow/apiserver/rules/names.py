@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from kubestow.api.label_syntax import key_problems, value_problems
 from kubestow.apiserver.errors import Cause
 
 INVALID = "FieldValueInvalid"
@@ -22,7 +23,6 @@ MAX_PREFIX_LENGTH = 58
 _MAX_ANNOTATIONS = 256 * 1024
 _ENDS = "and must start and end with an alphanumeric character"
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 
 Wrong = Callable[[str], Sequence[str]]
 
@@ -50,16 +50,9 @@ dns_subdomain = _pattern(
     f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}",
     rf"{_LABEL}(\.{_LABEL})*", 253, "example.com",
 )  # fmt: skip
-label_value = _pattern(
-    f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS}",
-    f"({_NAME})?", 63, "MyValue", "my_value", "12345",
-)  # fmt: skip
 config_key = _pattern(
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
     "[-._a-zA-Z0-9]+", 253, "key.name", "KEY_NAME", "key-name",
-)  # fmt: skip
-_name_part = _pattern(
-    f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}", _NAME, 63, "MyName", "my.name", "123-abc"
 )  # fmt: skip
 
 
@@ -75,19 +68,9 @@ def port_name(text: str) -> Sequence[str]:
     return [message for message, holds in broken.items() if holds]
 
 
-@lru_cache(maxsize=4096)
-def qualified_name(key: str) -> Sequence[str]:
-    """Check a label key: a name, with an optional DNS prefix and a slash."""
-    prefix, slash, name = key.rpartition("/")
-    if "/" in prefix:
-        why = _name_part(prefix)[-1]
-        return [f"a valid label key {why} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
-    messages = []
-    if slash:
-        messages = [f"prefix part {one}" for one in (dns_subdomain(prefix) if prefix else ["must be non-empty"])]
-    if not name:
-        messages.append("name part must be non-empty")
-    return messages + [f"name part {one}" for one in _name_part(name)]
+qualified_name: Wrong = lru_cache(maxsize=4096)(key_problems)
+"""The format of label keys: a name, with an optional DNS prefix and a slash."""
+label_value: Wrong = value_problems
 
 
 def path_segment(name: str) -> Sequence[str]:
