@@ -37,7 +37,7 @@ def test_same_paths_as_kube_scheduler() -> None:
 
 def test_only_pods_are_selected() -> None:
     """Finished pods are excluded; all other resources are watched completely."""
-    selected = {found.plural for found in (*WATCHED, DEVICE_TAINT_RULES, POD_GROUPS) if found.field_selector}
+    selected = {found.plural for found in (*WATCHED, *watched_by_gates(features(*TREE_GATES))) if found.field_selector}
     assert selected == {"pods"}
     assert PODS.url({}) == "/api/v1/pods?fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
     assert NODES.url({"limit": "", "watch": "true"}) == "/api/v1/nodes?watch=true"

@@ -24,34 +24,19 @@ from kubestow.api.workloads import (
     StatefulSet,
 )
 
-KINDS: dict[tuple[str, str], type[Base]] = {
-    ("v1", "Pod"): Pod,
-    ("v1", "Node"): Node,
-    ("v1", "Namespace"): Namespace,
-    ("v1", "Service"): Service,
-    ("v1", "ReplicationController"): ReplicationController,
-    ("v1", "PersistentVolume"): PersistentVolume,
-    ("v1", "PersistentVolumeClaim"): PersistentVolumeClaim,
-    ("v1", "Binding"): Binding,
-    ("apps/v1", "ReplicaSet"): ReplicaSet,
-    ("apps/v1", "StatefulSet"): StatefulSet,
-    ("policy/v1", "PodDisruptionBudget"): PodDisruptionBudget,
-    ("scheduling.k8s.io/v1", "PriorityClass"): PriorityClass,
-    ("scheduling.k8s.io/v1beta1", "PodGroup"): PodGroup,
-    ("scheduling.k8s.io/v1alpha3", "CompositePodGroup"): CompositePodGroup,
-    ("storage.k8s.io/v1", "StorageClass"): StorageClass,
-    ("storage.k8s.io/v1", "CSINode"): CSINode,
-    ("storage.k8s.io/v1", "CSIDriver"): CSIDriver,
-    ("storage.k8s.io/v1", "CSIStorageCapacity"): CSIStorageCapacity,
-    ("storage.k8s.io/v1", "VolumeAttachment"): VolumeAttachment,
-    ("resource.k8s.io/v1", "ResourceClaim"): ResourceClaim,
-    ("resource.k8s.io/v1", "ResourceClaimTemplate"): ResourceClaimTemplate,
-    ("resource.k8s.io/v1", "ResourceSlice"): ResourceSlice,
-    ("resource.k8s.io/v1", "DeviceClass"): DeviceClass,
-    ("resource.k8s.io/v1", "DeviceTaintRule"): DeviceTaintRule,
-    ("events.k8s.io/v1", "Event"): Event,
-    ("coordination.k8s.io/v1", "Lease"): Lease,
+_BY_VERSION: dict[str, tuple[type[Base], ...]] = {
+    "v1": (Pod, Node, Namespace, Service, ReplicationController, PersistentVolume, PersistentVolumeClaim, Binding),
+    "apps/v1": (ReplicaSet, StatefulSet),
+    "policy/v1": (PodDisruptionBudget,),
+    "scheduling.k8s.io/v1": (PriorityClass,),
+    "scheduling.k8s.io/v1beta1": (PodGroup,),
+    "scheduling.k8s.io/v1alpha3": (CompositePodGroup,),
+    "storage.k8s.io/v1": (StorageClass, CSINode, CSIDriver, CSIStorageCapacity, VolumeAttachment),
+    "resource.k8s.io/v1": (ResourceClaim, ResourceClaimTemplate, ResourceSlice, DeviceClass, DeviceTaintRule),
+    "events.k8s.io/v1": (Event,),
+    "coordination.k8s.io/v1": (Lease,),
 }
+KINDS = {(version, kind.__name__): kind for version, kinds in _BY_VERSION.items() for kind in kinds}
 
 CLUSTER_SCOPED: frozenset[type[Base]] = frozenset(
     (

@@ -12,6 +12,7 @@ from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.objects.intent import internal
 from kubestow.apiserver.objects.removal import DeleteOptions, Remover
 from kubestow.apiserver.objects.writing import Writer
+from kubestow.apiserver.rules.pods import put_condition
 from kubestow.apiserver.store.records import Record
 
 Object = dict[str, Any]
@@ -59,6 +60,19 @@ class Api:
             self.store.collection(storage).resource, namespace, name, change, internal(), sub=sub
         )
 
+    def remove_finalizer(self, storage: str, namespace: str, name: str, finalizer: str) -> None:
+        """Remove a finalizer of an object; no effect if the object does not exist or does not have it."""
+
+        def alter(current: Object) -> None:
+            finalizers = current["metadata"]["finalizers"]
+            finalizers.remove(finalizer)
+            if not finalizers:
+                del current["metadata"]["finalizers"]
+
+        obj = self.read(storage, namespace, name)
+        if obj is not None and finalizer in obj["metadata"].get("finalizers", ()):
+            self.update(storage, namespace, name, alter)
+
     def set_status(self, storage: str, obj: Object, status: Object) -> None:
         """Write a status if it differs from that of the object."""
         if obj.get("status", {}) != status:
@@ -104,20 +118,17 @@ def condition_of(obj: Object, type_: str) -> Object | None:
     return next((one for one in conditions if one["type"] == type_), None)
 
 
+def has_condition(obj: Object, type_: str) -> bool:
+    """Return whether a condition of an object's status is True."""
+    return (condition_of(obj, type_) or {}).get("status") == "True"
+
+
 def set_condition(
     conditions: list[Object], type_: str, status: str, reason: str, message: str, now: str, **more: Any
 ) -> None:
     """Set a condition in a list; its transition time changes only with its status."""
-    new = {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": now} | more
-    for index, old in enumerate(conditions):
-        if old["type"] == type_:
-            if old["status"] == status:
-                new["lastTransitionTime"] = old.get("lastTransitionTime", now)
-                if old.get("reason") == reason and old.get("message") == message:
-                    return
-            conditions[index] = new
-            return
-    conditions.append(new)
+    new = {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": now}
+    put_condition(conditions, new | more)
 
 
 def _controls(uid: str, record: Record) -> bool:

@@ -208,8 +208,7 @@ class ResourceClaims:
         if reserved or "deletionTimestamp" in claim["metadata"]:
             status.pop("allocation", None)
             self._api.set_status(_CLAIMS, claim, status)
-            if _FINALIZER in claim["metadata"].get("finalizers", ()):
-                self._api.update(_CLAIMS, namespace, name, _unprotect)
+            self._api.remove_finalizer(_CLAIMS, namespace, name, _FINALIZER)
         owner = _owner(claim)
         if owner is not None and not self._is_alive(owner["uid"]):
             self._api.delete(_CLAIMS, namespace, name)
@@ -264,7 +263,3 @@ def _owner(claim: Object) -> Object | None:
     """Return the owner reference to the pod or group that a claim was created for; None if there is none."""
     owners = claim["metadata"].get("ownerReferences", ())
     return next((one for one in owners if one["kind"] in ("Pod", "PodGroup")), None)
-
-
-def _unprotect(claim: Object) -> None:
-    claim["metadata"]["finalizers"].remove(_FINALIZER)

@@ -6,7 +6,7 @@ from email.utils import format_datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kubestow.api.timestamps import format_time, parse_time
-from kubestow.apiserver.controllers.api import Api, Object, condition_of, reference
+from kubestow.apiserver.controllers.api import Api, Object, condition_of, has_condition, reference
 from kubestow.apiserver.controllers.job_state import finish_time
 from kubestow.apiserver.controllers.queue import own_key, owners_in
 from kubestow.apiserver.errors import ApiError
@@ -66,7 +66,7 @@ class CronJobs:
     def _prune(self, cron_job: Object, jobs: list[Object]) -> None:
         for end, name, default in (("Complete", "successful", 3), ("Failed", "failed", 1)):
             limit = cron_job["spec"].get(f"{name}JobsHistoryLimit", default)
-            ended = [job for job in jobs if (one := condition_of(job, end)) and one["status"] == "True"]
+            ended = [job for job in jobs if has_condition(job, end)]
             ended.sort(key=lambda job: (job["status"].get("startTime", ""), job["metadata"]["name"]))
             for job in ended[: max(0, len(ended) - limit)]:
                 self._delete(cron_job, job["metadata"]["name"])

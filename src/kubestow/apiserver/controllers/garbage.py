@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kubestow.apiserver.controllers.api import Api, Object
+from kubestow.apiserver.controllers.api import Api
 from kubestow.apiserver.controllers.queue import CUSTOM
 from kubestow.apiserver.objects.removal import FOREGROUND
 from kubestow.apiserver.resources import BY_STORAGE
@@ -103,9 +103,4 @@ class GarbageCollector:
                 owners = dependent.object()["metadata"].get("ownerReferences", ())
                 blocking |= any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in owners)
         if not blocking:
-
-            def release(current: Object) -> None:
-                left = [one for one in current["metadata"].get("finalizers", ()) if one != FOREGROUND]
-                current["metadata"]["finalizers"] = left
-
-            self._api.update(storage, record.namespace, record.name, release)
+            self._api.remove_finalizer(storage, record.namespace, record.name, FOREGROUND)

@@ -279,12 +279,4 @@ class Jobs:
 
     def _untrack(self, record: Record) -> None:
         """Remove the tracking finalizer of a pod."""
-
-        def alter(pod: Object) -> None:
-            left = [one for one in pod["metadata"].get("finalizers", ()) if one != TRACKING]
-            pod["metadata"]["finalizers"] = left
-            if not left:
-                del pod["metadata"]["finalizers"]
-
-        if self._api.store.get("pods", record.namespace, record.name) is not None:
-            self._api.update("pods", record.namespace, record.name, alter)
+        self._api.remove_finalizer("pods", record.namespace, record.name, TRACKING)

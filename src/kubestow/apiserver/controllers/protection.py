@@ -95,11 +95,10 @@ def _set_finalizer(api: Api, storage: str, key: Key, finalizer: str, *, used: bo
     if obj is None:
         return
     metadata = obj["metadata"]
-    has = finalizer in metadata.get("finalizers", ())
     if "deletionTimestamp" in metadata:
-        if has and not used:
-            api.update(storage, *key, lambda one: one["metadata"]["finalizers"].remove(finalizer))
-    elif not has and storage != _GROUPS:
+        if not used:
+            api.remove_finalizer(storage, *key, finalizer)
+    elif finalizer not in metadata.get("finalizers", ()) and storage != _GROUPS:
         api.update(storage, *key, lambda one: one["metadata"].setdefault("finalizers", []).append(finalizer))
 
 

@@ -8,7 +8,8 @@ from kubestow.apiserver.custom import expressions, values
 from kubestow.apiserver.custom.costs import max_items
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.printing import paths
-from kubestow.apiserver.rules.names import FORBIDDEN, INVALID, REQUIRED, check_name, dns_label, dns_subdomain
+from kubestow.apiserver.rules.causes import check_choice, forbidden, invalid, required
+from kubestow.apiserver.rules.names import INVALID, check_name, dns_label, dns_subdomain
 from kubestow.apiserver.schema.reader import structs
 from kubestow.apiserver.schema.types import Report
 
@@ -47,21 +48,18 @@ def validate(obj: Object) -> Iterator[Cause]:
     names, versions = spec.get("names", {}), spec.get("versions", [])
     plural, group = names.get("plural", ""), spec.get("group", "")
     if name != f"{plural}.{group}":
-        yield "metadata.name", INVALID, f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group'
+        yield invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
     if "." not in group:
-        yield "spec.group", INVALID, f'Invalid value: "{group}": should be a domain with at least one dot'
+        yield invalid("spec.group", group, "should be a domain with at least one dot")
     yield from check_name("spec.group", group, dns_subdomain)
-    if spec.get("scope") not in ("Cluster", "Namespaced"):
-        message = f'Unsupported value: "{spec.get("scope", "")}": supported values: "Cluster", "Namespaced"'
-        yield "spec.scope", "FieldValueNotSupported", message
+    yield from check_choice(spec.get("scope", ""), ("Cluster", "Namespaced"), "spec.scope")
     if spec.get("preserveUnknownFields"):
-        message = "Invalid value: true: must be false in order to use defaults in the schema"
-        yield "spec.preserveUnknownFields", INVALID, message
+        yield invalid("spec.preserveUnknownFields", True, "must be false in order to use defaults in the schema")
     if spec.get("conversion", {}).get("strategy") == "Webhook":
-        yield "spec.conversion.strategy", FORBIDDEN, "Forbidden: this server does not call webhooks; use None"
+        yield forbidden("spec.conversion.strategy", "this server does not call webhooks; use None")
     for part, text in (("plural", plural), ("singular", names.get("singular", "")), ("kind", names.get("kind", ""))):
         if not text:
-            yield f"spec.names.{part}", REQUIRED, "Required value"
+            yield required(f"spec.names.{part}")
         else:
             yield from check_name(f"spec.names.{part}", text.lower() if part == "kind" else text, dns_label)
     if sum(1 for one in versions if one.get("storage")) != 1:
@@ -71,32 +69,30 @@ def validate(obj: Object) -> Iterator[Cause]:
         yield from check_name(f"{path}.name", version.get("name", ""), dns_label)
         schema = version.get("schema", {}).get("openAPIV3Schema")
         if schema is None:
-            yield f"{path}.schema.openAPIV3Schema", REQUIRED, "Required value: schemas are required"
+            yield required(f"{path}.schema.openAPIV3Schema", "schemas are required")
         else:
             yield from _wrong_schema(schema, f"{path}.schema.openAPIV3Schema", "at the root")
         for number, column in enumerate(version.get("additionalPrinterColumns", ())):
             try:
                 paths.reader(column.get("jsonPath", ""))
             except ValueError as error:
-                where = f"{path}.additionalPrinterColumns[{number}].jsonPath"
-                yield where, INVALID, f'Invalid value: "{column["jsonPath"]}": {error}'
+                yield invalid(f"{path}.additionalPrinterColumns[{number}].jsonPath", column["jsonPath"], str(error))
 
 
 def _wrong_schema(schema: Object, path: str, where: str, depth: int = 0, runs: float = 1) -> Iterator[Cause]:
     if depth > _MAX_DEPTH:
-        yield path, FORBIDDEN, f"Forbidden: must not be nested more than {_MAX_DEPTH} levels deep"
+        yield forbidden(path, f"must not be nested more than {_MAX_DEPTH} levels deep")
         return
     kind, preserve = schema.get("type", ""), schema.get("x-kubernetes-preserve-unknown-fields")
     untyped = schema.get("x-kubernetes-int-or-string") or preserve
     if not kind and not untyped:
-        yield f"{path}.type", REQUIRED, f"Required value: must not be empty {where}"
+        yield required(f"{path}.type", f"must not be empty {where}")
     if depth == 0 and kind and kind != "object":
-        yield f"{path}.type", INVALID, f'Invalid value: "{kind}": must be object at the root'
+        yield invalid(f"{path}.type", kind, "must be object at the root")
     if kind == "array" and "items" not in schema:
-        yield f"{path}.items", REQUIRED, "Required value: must be specified"
+        yield required(f"{path}.items", "must be specified")
     if schema.get("properties") and schema.get("additionalProperties"):
-        message = "Forbidden: additionalProperties and properties are mutual exclusive"
-        yield f"{path}.additionalProperties", FORBIDDEN, message
+        yield forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive")
     if "pattern" in schema:
         try:
             regex.compiled(schema["pattern"])
@@ -104,8 +100,8 @@ def _wrong_schema(schema: Object, path: str, where: str, depth: int = 0, runs: f
             why = f"must be a valid regular expression, but isn't: {error}"
             yield f"{path}.pattern", INVALID, f'Invalid value: "{schema["pattern"]}": {why}'
     if schema.get("x-kubernetes-list-type") == "map" and not schema.get("x-kubernetes-list-map-keys"):
-        message = "Required value: must not be empty if x-kubernetes-list-type is map"
-        yield f"{path}.x-kubernetes-list-map-keys", REQUIRED, message
+        why = "must not be empty if x-kubernetes-list-type is map"
+        yield required(f"{path}.x-kubernetes-list-map-keys", why)
     if "default" in schema:
         for _, _, message in values.value_errors(schema["default"], schema, "default"):
             yield f"{path}.default", INVALID, f"Invalid value: {values.as_json(schema['default'])}: {message}"

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from kubestow.api.timestamps import format_micro_time
-from kubestow.apiserver.controllers.api import Object, condition_of
+from kubestow.apiserver.controllers.api import Object, condition_of, has_condition
 from kubestow.apiserver.controllers.claims import consumers
 from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE, Pods
 from kubestow.apiserver.kubelets import admission, claims, lifecycles, resizing, statuses
@@ -116,7 +116,7 @@ class Fleet:
             lease = None
         grown = name in self._resized_nodes
         self._resized_nodes.discard(name)
-        if not self._heartbeats and not grown and state == b"true" and is_ready(record.object()):
+        if not self._heartbeats and not grown and state == b"true" and has_condition(record.object(), "Ready"):
             return None
         address, now = self._addresses.of_node(name), self._store.now()
 
@@ -290,18 +290,11 @@ class Fleet:
             self._deferred.setdefault(name, {})[key] = pod["metadata"]["uid"]
 
 
-def is_ready(node: Object) -> bool:
-    """Return whether the condition Ready of a node is True."""
-    ready = condition_of(node, "Ready")
-    return ready is not None and ready.get("status") == "True"
-
-
 def _is_given_up(node: Record) -> bool:
     """Return whether a node is marked as unknown: its heartbeats were late, as after a suspension of the machine."""
     if b'"NodeStatusUnknown"' not in node.body:
         return False
-    ready = condition_of(node.object(), "Ready")
-    return ready is not None and ready.get("status") == "Unknown"
+    return (condition_of(node.object(), "Ready") or {}).get("status") == "Unknown"
 
 
 def _generation(record: Record) -> bytes:

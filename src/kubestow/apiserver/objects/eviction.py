@@ -41,7 +41,9 @@ def _charge_budget(store: Store, record: Record, pod: dict[str, Any], dry_run: b
         raise errors.internal("this pod has more than one PodDisruptionBudget; evictions support only one")
     budget = budgets[0].object()
     status = budget.get("status", {})
-    if not _is_ready(pod) and status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0:
+    ready = {"type": "Ready", "status": "True"}.items()
+    is_ready = any(ready <= one.items() for one in pod.get("status", {}).get("conditions", ()))
+    if not is_ready and status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0:
         return
     allowed = status.get("disruptionsAllowed", 0)
     if allowed <= 0 or status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
@@ -65,10 +67,3 @@ def _budgets_of(store: Store, pod: Record) -> list[Record]:
         if selector is not None and selector.matches(pod.labels):
             found.append(record)
     return found
-
-
-def _is_ready(pod: dict[str, Any]) -> bool:
-    return any(
-        one.get("type") == "Ready" and one.get("status") == "True"
-        for one in pod.get("status", {}).get("conditions", ())
-    )

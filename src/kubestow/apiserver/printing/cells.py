@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 from kubestow.api.conditions import DISRUPTION_TARGET, POD_GROUP_SCHEDULED
+from kubestow.api.timestamps import parse_time
 
 Object = dict[str, Any]
 NONE = "<none>"
@@ -16,13 +16,9 @@ def age(text: str | None) -> str:
     if not text:
         return "<unknown>"
     try:
-        return duration(time.time() - _seconds(text))
+        return duration(time.time() - parse_time(text))
     except ValueError:
         return "<invalid>"
-
-
-def _seconds(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
 
 
 def duration(seconds: float) -> str:
@@ -188,8 +184,8 @@ def job_duration(job: Object) -> str:
     status = job.get("status", {})
     if not status.get("startTime"):
         return ""
-    end = _seconds(status["completionTime"]) if status.get("completionTime") else time.time()
-    return duration(end - _seconds(status["startTime"]))
+    end = parse_time(status["completionTime"]) if status.get("completionTime") else time.time()
+    return duration(end - parse_time(status["startTime"]))
 
 
 def quota(obj: Object, *, limits: bool) -> str:

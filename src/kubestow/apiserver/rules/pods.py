@@ -151,11 +151,15 @@ def set_condition(pod: dict[str, Any], type_: str, status: str, now: str, **more
     generation = pod["metadata"].get("generation")
     if generation:
         entry["observedGeneration"] = generation
-    entry.update(more)
+    put_condition(conditions, {**entry, **more})
+
+
+def put_condition(conditions: list[dict[str, Any]], new: dict[str, Any]) -> None:
+    """Put a condition into a list; its transition time changes only with its status."""
     for index, old in enumerate(conditions):
-        if old.get("type") == type_:
-            if old.get("status") == status:
-                entry["lastTransitionTime"] = old.get("lastTransitionTime", entry["lastTransitionTime"])
-            conditions[index] = entry
+        if old.get("type") == new["type"]:
+            if old.get("status") == new["status"]:
+                new["lastTransitionTime"] = old.get("lastTransitionTime", new["lastTransitionTime"])
+            conditions[index] = new
             return
-    conditions.append(entry)
+    conditions.append(new)

@@ -1,7 +1,6 @@
 """The checks of `kubestow doctor`: each yields findings with advice."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,6 +9,7 @@ import yaml
 from kubestow import config
 from kubestow.api.custom_kinds import resource_of
 from kubestow.api.failures import ApiError, BadAnswerError, CallError, NotFoundError, UnauthorizedError
+from kubestow.api.timestamps import parse_time
 from kubestow.client.api import ApiClient
 from kubestow.client.candidate import ADVICE as CANDIDATES_ADVICE
 from kubestow.client.resources import WATCHED, watched_by_gates
@@ -140,7 +140,7 @@ class Checks:
             yield Finding(NOTE, "the server does not report the time", "compare the clocks manually")
             return
         # The server wrote it while we waited for the answer, without the fraction of the second.
-        seen = _seconds(written)
+        seen = parse_time(written)
         ahead, behind = before - (seen + 1), seen - self._now()
         if max(ahead, behind) <= MOST_SKEW:
             yield Finding(OK, "clocks agree")
@@ -260,7 +260,7 @@ class Checks:
             yield Finding(PROBLEM, what, "allow the user to get it, or try again")
             return
         holder = spec.get("holderIdentity")
-        silent = self._now() - _seconds(spec["renewTime"]) if spec.get("renewTime") else 0.0
+        silent = self._now() - parse_time(spec["renewTime"]) if spec.get("renewTime") else 0.0
         if not holder:
             yield Finding(OK, f"the lease {name} has no holder")
         elif silent > spec.get("leaseDurationSeconds", election.leaseDuration.seconds):
@@ -312,10 +312,6 @@ def _decoded(body: bytes) -> dict[str, Any]:
         return msgspec.json.decode(body, type=dict[str, Any])
     except msgspec.DecodeError as error:
         raise BadAnswerError(f"not a response of an API server: {error}") from None
-
-
-def _seconds(written: str) -> float:
-    return datetime.fromisoformat(written).timestamp()
 
 
 def _value_at(values: dict[str, Any], path: str) -> Any:
