@@ -6,16 +6,14 @@ and works without controllers.
 """
 
 import asyncio
-from functools import partial
 from typing import Any
 
+from kubestow.apiserver.controllers.api import Api, condition_of, has_condition, set_condition
 from kubestow.apiserver.custom.resources import resources_of
 from kubestow.apiserver.errors import ApiError
 from kubestow.apiserver.kinds.resource import Resource
-from kubestow.apiserver.objects.intent import internal
-from kubestow.apiserver.objects.removal import DeleteOptions, Remover
+from kubestow.apiserver.objects.removal import Remover
 from kubestow.apiserver.objects.writing import Writer
-from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change
 from kubestow.telemetry.logs import get_logger
 
@@ -30,8 +28,7 @@ class CustomKinds:
     """Adds and removes the resources of definitions."""
 
     def __init__(self, writer: Writer, remover: Remover) -> None:
-        self._writer = writer
-        self._remover = remover
+        self._api = Api(writer, remover)
         self._store = writer.store
         self._served: dict[str, tuple[Resource, ...]] = {}
         self._generations: dict[str, int] = {}
@@ -97,26 +94,28 @@ class CustomKinds:
         return found
 
     def _report(self, definition: Object, conflict: tuple[str, str] | None) -> None:
-        def change(current: Object) -> Object:
-            status = current.setdefault("status", {})
+        def report(current: Object) -> None:
+            status, now = current.setdefault("status", {}), self._store.now()
             conditions = status.setdefault("conditions", [])
-            now = self._store.now()
             if conflict is None:
                 status["acceptedNames"] = current["spec"]["names"]
-                _set(conditions, now, "NamesAccepted", "True", "NoConflicts", "no conflicts found")
+                set_condition(conditions, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
                 message = "the initial names have been accepted"
-                _set(conditions, now, "Established", "True", "InitialNamesAccepted", message)
+                set_condition(conditions, "Established", "True", "InitialNamesAccepted", message, now)
             else:
-                _set(conditions, now, "NamesAccepted", "False", *conflict)
-                if not any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
-                    _set(conditions, now, "Established", "False", "NotAccepted", "not all names are accepted")
-            return current
+                set_condition(conditions, "NamesAccepted", "False", *conflict, now)
+                if not has_condition(current, "Established"):
+                    message = "not all names are accepted"
+                    set_condition(conditions, "Established", "False", "NotAccepted", message, now)
 
-        name = definition["metadata"]["name"]
-        resource = BY_STORAGE[_DEFINITIONS]
-        self._writer.update(resource, "", name, change, internal(), sub="status")
-        if FINALIZER not in definition["metadata"].get("finalizers", ()):
-            self._writer.update(resource, "", name, _with_finalizer, internal())
+        metadata = definition["metadata"]
+        self._api.update(_DEFINITIONS, "", metadata["name"], report, sub="status")
+        if FINALIZER not in metadata.get("finalizers", ()):
+
+            def protect(current: Object) -> None:
+                current["metadata"].setdefault("finalizers", []).append(FINALIZER)
+
+            self._api.update(_DEFINITIONS, "", metadata["name"], protect)
 
     def _delete_objects(self, name: str, definition: Object) -> None:
         """Delete the objects of a definition, and remove its finalizer when none is left."""
@@ -124,47 +123,23 @@ class CustomKinds:
         left = 0
         for record in self._store.collection(served[0].storage).ordered(None) if served else ():
             try:
-                options, resource = DeleteOptions(uid=record.uid), served[0]
-                _, removed = self._remover.delete(resource, record.namespace, record.name, options, internal())
-                left += not removed
+                left += not self._api.delete(served[0].storage, record.namespace, record.name, uid=record.uid)
             except ApiError:
                 left += 1
-        if left:
-            if not any(one["type"] == "Terminating" for one in definition["status"].get("conditions", ())):
-                change = partial(_terminating, self._store.now())
-                self._writer.update(BY_STORAGE[_DEFINITIONS], "", name, change, internal(), sub="status")
-            self._loop.call_later(0.5, self._update, name)
-        elif FINALIZER in definition["metadata"].get("finalizers", ()):
-            self._writer.update(BY_STORAGE[_DEFINITIONS], "", name, _without_finalizer, internal())
+        if not left:
+            self._api.remove_finalizer(_DEFINITIONS, "", name, FINALIZER)
+            return
+
+        def report(current: Object) -> None:
+            conditions = current["status"].setdefault("conditions", [])
+            message = "CustomResource deletion is in progress"
+            now = self._store.now()
+            set_condition(conditions, "Terminating", "True", "InstanceDeletionInProgress", message, now)
+
+        if condition_of(definition, "Terminating") is None:
+            self._api.update(_DEFINITIONS, "", name, report, sub="status")
+        self._loop.call_later(0.5, self._update, name)
 
     def close(self) -> None:
         """Stop watching definitions."""
         self._store.collection(_DEFINITIONS).subscribers.remove(self._changed)
-
-
-def _set(conditions: list[Object], now: str, type_: str, status: str, reason: str, message: str) -> None:
-    entry = {"type": type_, "status": status, "reason": reason, "message": message}
-    for one in conditions:
-        if one["type"] == type_:
-            if one["status"] != status:
-                one["lastTransitionTime"] = now
-            one.update(entry)
-            return
-    conditions.append({**entry, "lastTransitionTime": now})
-
-
-def _with_finalizer(current: Object) -> Object:
-    current["metadata"].setdefault("finalizers", []).append(FINALIZER)
-    return current
-
-
-def _without_finalizer(current: Object) -> Object:
-    current["metadata"]["finalizers"].remove(FINALIZER)
-    return current
-
-
-def _terminating(now: str, current: Object) -> Object:
-    conditions = current["status"].setdefault("conditions", [])
-    message = "CustomResource deletion is in progress"
-    _set(conditions, now, "Terminating", "True", "InstanceDeletionInProgress", message)
-    return current
