@@ -6,20 +6,13 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from kubestow.api.custom_kinds import resource_of
+from kubestow.api.custom_kinds import Named, resource_of
 from kubestow.api.devices import DeviceTaintRule
 from kubestow.api.kinds import KINDS
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_groups import CompositePodGroup, PodGroup
 from kubestow.config.features import Features
-
-
-class Named(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def namespace(self) -> str: ...
 
 
 class Meta(Named, Protocol):

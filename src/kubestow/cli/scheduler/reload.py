@@ -12,7 +12,6 @@ proven last are restored.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -25,21 +24,14 @@ from kubestow.config import SchedulerConfiguration, configuration
 from kubestow.config.differences import differences
 from kubestow.config.expansion import enabled_names
 from kubestow.plugin.loading import PluginCollection, forget_modules
-from kubestow.scheduler.cluster.gate import Gate
-from kubestow.scheduler.cluster.state import Cluster
+from kubestow.scheduler.assembly import Core
 from kubestow.scheduler.cycle.outcome import Failed
-from kubestow.scheduler.cycle.scheduling import SchedulingCycles
 from kubestow.scheduler.extenders.client import ExtenderClient
-from kubestow.scheduler.extenders.configured import ConfiguredExtenders
 from kubestow.scheduler.extenders.whole_kinds import whole_kinds
-from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.framework.profile import Profile
 from kubestow.scheduler.framework.queueing import QueueRules
 from kubestow.scheduler.framework.registry import Registry
-from kubestow.scheduler.intake import Intake
-from kubestow.scheduler.loop import Scheduler
 from kubestow.scheduler.queue.ordering import queue_order
-from kubestow.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubestow.telemetry.logs import get_logger
 from kubestow.telemetry.metrics.reload import ReloadMetrics
 
@@ -68,31 +60,6 @@ Announce = Callable[[str, str, str], None]
 """Writes an event of a kind (Normal or Warning), with a reason and a note."""
 
 
-class Running(Protocol):
-    """The parts of a scheduler that a reload changes."""
-
-    @property
-    def cluster(self) -> Cluster: ...
-    @property
-    def queue(self) -> SchedulingQueue: ...
-    @property
-    def profiles(self) -> dict[str, Profile]: ...
-    @property
-    def handle(self) -> Handle: ...
-    @property
-    def build(self) -> Callable[[SchedulerConfiguration, Registry], dict[str, Profile]]: ...
-    @property
-    def extenders(self) -> ConfiguredExtenders: ...
-    @property
-    def cycles(self) -> SchedulingCycles: ...
-    @property
-    def intake(self) -> Intake: ...
-    @property
-    def gate(self) -> Gate: ...
-    @property
-    def scheduler(self) -> Scheduler: ...
-
-
 class ReloadError(Exception):
     """A configuration cannot replace the one in use; each line is a reason."""
 
@@ -107,7 +74,7 @@ class Reloader:
 
     def __init__(
         self,
-        core: Running,
+        core: Core,
         setup: Setup,
         load: Load,
         pods: Callable[[], Iterable[Pod]],
