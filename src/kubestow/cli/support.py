@@ -1,4 +1,4 @@
-"""Helpers of several commands: shared options, a counter of simulations, and the exit after an error.
+"""Helpers of several commands: the error of a command, shared options, and a counter of simulations.
 
 Everything but click is imported when it is needed, so that help stays fast.
 """
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _RETURN = trusted("\r")
+
+
+class CommandError(click.ClickException):
+    """The command is not possible: each line of the message is a reason, an indented one a detail of the one before."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        for line in self.message.splitlines():
+            click.echo(line if line.startswith(" ") else f"Error: {line}", file, err=True)
 
 
 class CommandGroup(click.Group):
@@ -183,10 +191,3 @@ def report_count(done: int, total: int) -> None:
     """Show the number of finished simulations on one line, if standard error is a terminal."""
     if sys.stderr.isatty():
         click.echo(f"{_RETURN}{done} of {total} simulated", nl=done == total, err=True)
-
-
-def fail(error: Exception) -> NoReturn:
-    """Write the lines of an error to standard error and exit with 1; indented lines are details of the one before."""
-    for line in str(error).splitlines():
-        click.echo(line if line.startswith(" ") else f"Error: {line}", err=True)
-    sys.exit(1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubestow.cli.support import fail, feature_gates_option, plugin_option, poll_data_option
+from kubestow.cli.support import CommandError, feature_gates_option, plugin_option, poll_data_option
 
 if TYPE_CHECKING:
     from kubestow.cli.explain.request import Request
@@ -107,7 +107,7 @@ def command(
     try:
         explain(request)
     except ExplainError as error:
-        fail(error)
+        raise CommandError(str(error)) from None
 
 
 def _check_overview(request: "Request") -> None:

@@ -10,7 +10,6 @@ from kubestow.cli.scheduler.early_signals import EarlySignals
 from kubestow.cli.scheduler.flags import FLAGS, GROUPS, Flag, normalised
 from kubestow.cli.scheduler.settings import (
     Flags,
-    SettingsError,
     configuration_of,
     features_of,
     log_options_of,
@@ -19,7 +18,6 @@ from kubestow.cli.scheduler.settings import (
     warn_of_overridden_flags,
     write_configuration,
 )
-from kubestow.cli.support import fail
 from kubestow.telemetry.log_setup import LogOutput
 
 
@@ -116,26 +114,23 @@ def _run(context: click.Context, **parameters: Any) -> None:
 
         print_version(raw=flags["version"] == "raw")
         return
+    features = features_of(flags)
+    plugins = plugins_of(flags)
+    configuration = configuration_of(flags, features, plugins)
+    logs = log_options_of(flags)
+    metrics = metric_options_of(flags)
+    output = LogOutput(logs)
+    output.open()
     try:
-        features = features_of(flags)
-        plugins = plugins_of(flags)
-        configuration = configuration_of(flags, features, plugins)
-        logs = log_options_of(flags)
-        metrics = metric_options_of(flags)
-        output = LogOutput(logs)
-        output.open()
-        try:
-            warn_of_overridden_flags(flags)
-            if flags["write-config-to"]:
-                write_configuration(flags["write-config-to"], configuration)
-                return
-            from kubestow.cli.scheduler.process import run
+        warn_of_overridden_flags(flags)
+        if flags["write-config-to"]:
+            write_configuration(flags["write-config-to"], configuration)
+            return
+        from kubestow.cli.scheduler.process import run
 
-            code = run(flags, configuration, features, plugins, output, metrics, context.ensure_object(EarlySignals))
-        finally:
-            output.close()
-    except SettingsError as error:
-        fail(error)
+        code = run(flags, configuration, features, plugins, output, metrics, context.ensure_object(EarlySignals))
+    finally:
+        output.close()
     sys.exit(code)
 
 

@@ -14,6 +14,7 @@ from kubestow import config
 from kubestow.cli import configuration_file
 from kubestow.cli.scheduler.flags import FLAGS
 from kubestow.cli.scheduler.policy_source import policy_source
+from kubestow.cli.support import CommandError
 from kubestow.config import ConfigError, Features, SchedulerConfiguration, validation
 from kubestow.config.features import FeatureGateError
 from kubestow.config.versions import VersionError, Versions, compatible_version, emulated_version
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 
-class SettingsError(Exception):
+class SettingsError(CommandError):
     """Flags, or a file they name, are invalid; each line names the flag or the file."""
 
 

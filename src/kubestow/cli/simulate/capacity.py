@@ -25,8 +25,8 @@ from kubestow.apiserver.objects.intent import Intent
 from kubestow.apiserver.objects.writing import check
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.cli.cluster_files import cluster_in
-from kubestow.cli.simulate.process import SimulateError, load_configuration, problems
-from kubestow.cli.support import PollData
+from kubestow.cli.simulate.process import load_configuration, problems
+from kubestow.cli.support import CommandError, PollData
 from kubestow.client.access import open_channel
 from kubestow.client.api import ApiClient
 from kubestow.client.clients import user_agent
@@ -72,7 +72,7 @@ class Request:
 
 
 def report_capacity(request: Request) -> None:
-    """Print the result. Raises SimulateError."""
+    """Print the result. Raises CommandError."""
     with problems():
         asked = _asked(request.podspec)
         pods, gang = _pods(request.podspec, asked), _gang(asked)
@@ -102,25 +102,25 @@ def report_capacity(request: Request) -> None:
 
 
 def _gang(asked: list[Any]) -> PodGroup | None:
-    """Return the gang to place, which has one pod as a template. Raises SimulateError."""
+    """Return the gang to place, which has one pod as a template. Raises CommandError."""
     groups = [obj for obj in asked if isinstance(obj, PodGroup)]
     if not groups:
         return None
     (group, *more), pods = groups, [obj for obj in asked if isinstance(obj, Pod)]
     if more or len(pods) != 1 or not group.min_count or group_key(pods[0]) != group.key:
-        raise SimulateError("--podspec: a pod group must be one gang, with one pod that names it in schedulingGroup")
+        raise CommandError("--podspec: a pod group must be one gang, with one pod that names it in schedulingGroup")
     if group.parent_key:
-        raise SimulateError("--podspec: a gang is placed alone: remove spec.parentCompositePodGroupName")
+        raise CommandError("--podspec: a gang is placed alone: remove spec.parentCompositePodGroupName")
     return group
 
 
 def _pods(files: tuple[str, ...], asked: list[Any]) -> list[Pod]:
     pods = [obj for obj in asked if isinstance(obj, Pod)]
     if files and not pods:
-        raise SimulateError(f"{', '.join(files)}: has no pod; --podspec takes manifests of kind Pod")
+        raise CommandError(f"{', '.join(files)}: has no pod; --podspec takes manifests of kind Pod")
     names = [pod.metadata.name for pod in pods]
     if len(set(names)) < len(names):
-        raise SimulateError("--podspec: two pods have the same name; each pod of a mix needs its own")
+        raise CommandError("--podspec: two pods have the same name; each pod of a mix needs its own")
     return pods
 
 
@@ -156,23 +156,23 @@ def _validated(manifest: Manifest) -> Manifest:
 
 
 def _demand_profiles(pods: list[Pod], chosen: SchedulerConfiguration) -> None:
-    """Raise SimulateError for a pod of another scheduler."""
+    """Raise CommandError for a pod of another scheduler."""
     names = [profile.schedulerName for profile in chosen.profiles]
     for pod in pods:
         if pod.spec.schedulerName not in names:
             said = f"is {pod.spec.schedulerName!r}, and the configuration has only {', '.join(names)}; see --config"
-            raise SimulateError(f"--podspec: Pod {pod.metadata.name}: spec.schedulerName: {said}")
+            raise CommandError(f"--podspec: Pod {pod.metadata.name}: spec.schedulerName: {said}")
 
 
 def _demand_templates(pods: list[Pod], objects: list[Any]) -> None:
-    """Raise SimulateError for a claim whose template is missing."""
+    """Raise CommandError for a claim whose template is missing."""
     there = {key_of(obj) for obj in objects if isinstance(obj, ResourceClaimTemplate)}
     for pod in pods:
         for index, wanted in enumerate(pod.spec.resourceClaims):
             key = f"{pod.metadata.namespace}/{wanted.resourceClaimTemplateName}"
             if wanted.resourceClaimTemplateName and key not in there:
                 where = f"Pod {pod.metadata.name}: spec.resourceClaims[{index}].resourceClaimTemplateName"
-                raise SimulateError(f"--podspec: {where}: there is no ResourceClaimTemplate {key}; add it to the file")
+                raise CommandError(f"--podspec: {where}: there is no ResourceClaimTemplate {key}; add it to the file")
 
 
 def _warn(objects: list[Any], request: Request) -> None:
@@ -195,13 +195,13 @@ async def _live(request: Request) -> list[Any]:
         access = find_access(request.kubeconfig, context=request.context)
         channel = open_channel(access, clock=SystemClock())
     except CredentialsError as error:
-        raise SimulateError(str(error)) from None
+        raise CommandError(str(error)) from None
     try:
         client = ApiClient(channel, user_agent=user_agent("capacity"), seconds=30.0)
         resources = (*WATCHED, RESOURCE_CLAIM_TEMPLATES, *declared_resources(request.plugins.declared_kinds))
         return [obj for resource in resources for obj in await _list(client, resource)]
     except CallError as error:
-        raise SimulateError(f"{access.server}: {error}") from None
+        raise CommandError(f"{access.server}: {error}") from None
     finally:
         await channel.closed()
 

@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from kubestow.cli.support import (
+    CommandError,
     Decorator,
     PollData,
     decision_nodes_option,
-    fail,
     feature_gates_option,
     plugin_option,
     poll_data_option,
@@ -106,10 +106,7 @@ def simulate(out: Path | None, **options: Any) -> None:
     require_out(out)
     from kubestow.cli.simulate import process
 
-    try:
-        process.report(process.simulate(out=out, **options), out)
-    except process.SimulateError as error:
-        fail(error)
+    process.report(process.simulate(out=out, **options), out)
 
 
 @click.command("replay", context_settings={"max_content_width": 120})
@@ -134,11 +131,8 @@ def replay(files: tuple[str, ...], out: Path | None, **options: Any) -> None:
         raise click.UsageError(f"the command takes one recording, not {len(files)}")
     from kubestow.cli.simulate import process
 
-    try:
-        process.require_recording(files[0])
-        process.report(process.simulate(files, out=out, **options), out)
-    except process.SimulateError as error:
-        fail(error)
+    process.require_recording(files[0])
+    process.report(process.simulate(files, out=out, **options), out)
 
 
 @click.command("record", context_settings={"max_content_width": 120})
@@ -166,12 +160,9 @@ def record(file: Path, kubeconfig: str, context: str, hash_names: bool, watch: t
     if hash_names and file.exists() and file.stat().st_size:
         # Every run has its own salt, which is not stored.
         raise click.UsageError(f"--hash-names: {file} exists and has hashes with another salt: name a new file")
-    from kubestow.cli.simulate.record import RecordError, run
+    from kubestow.cli.simulate.record import run
 
-    try:
-        run(file, kubeconfig, context, hash_names=hash_names, watch=watch, **options)
-    except RecordError as error:
-        fail(error)
+    run(file, kubeconfig, context, hash_names=hash_names, watch=watch, **options)
 
 
 @click.command("capacity", context_settings={"max_content_width": 120})
@@ -204,13 +195,9 @@ def capacity(cluster: tuple[str, ...], kubeconfig: str, context: str, exclude_no
         if cluster and value:
             raise click.UsageError(f"{option} applies to a live cluster, --cluster to files; give one of them")
     from kubestow.cli.simulate.capacity import Request, report_capacity
-    from kubestow.cli.simulate.process import SimulateError
 
     excluded = tuple(name.strip() for name in exclude_nodes.split(",") if name.strip())
-    try:
-        report_capacity(Request(cluster=cluster, kubeconfig=kubeconfig, context=context, exclude=excluded, **options))
-    except SimulateError as error:
-        fail(error)
+    report_capacity(Request(cluster=cluster, kubeconfig=kubeconfig, context=context, exclude=excluded, **options))
 
 
 def _plugins_of_side_option(flag: str, text: str) -> Decorator:
@@ -261,14 +248,11 @@ def compare(
     kubestow, installed in another Python.
     """
     from kubestow.cli.simulate.compare import Side, run
-    from kubestow.cli.simulate.process import SimulateError
 
     a, b = configuration
     sides = Side(a, (*plugin, *plugin_a), python_a), Side(b, (*plugin, *plugin_b), python_b)
     try:
         run(sides, files, seeds, out, ",".join(feature_gates), polled, as_json=output is not None)
-    except SimulateError as error:
-        fail(error)
     except KeyboardInterrupt:
         kept = "" if out is None else f"; the completed runs are in {out}"
         click.echo(f"Stopped: nothing was compared{kept}.", err=True)
@@ -300,14 +284,11 @@ def sweep(draws: int | None, **options: Any) -> None:
     of lists are simulated; values of a range LOW..HIGH are drawn with --random. An interrupted sweep continues when it
     is started again with the same --out.
     """
-    from kubestow.cli.simulate.process import SimulateError
     from kubestow.cli.simulate.sweep import Request, run
     from kubestow.simulator.sweeping import SweepStopped
 
     try:
         run(Request(draws=draws or 0, **options))
-    except SimulateError as error:
-        fail(error)
     except SweepStopped as stopped:
         click.echo(f"Stopped: {stopped}. Run the same command with the same --out to continue.", err=True)
         sys.exit(130)
@@ -325,12 +306,11 @@ def view(results: Path, other: Path | None, **options: Any) -> None:
     A recording is replayed first. With two arguments, the differences are shown, too. Prints the address of the page,
     which only this machine can reach. Press Ctrl-C to stop.
     """
-    from kubestow.cli.simulate.process import SimulateError
     from kubestow.cli.simulate.view import serve
     from kubestow.server.http.listening import ListenError
     from kubestow.simulator.page_files import ViewError
 
     try:
         serve([results] if other is None else [results, other], **options)
-    except (ViewError, SimulateError, ListenError) as error:
-        fail(error)
+    except (ViewError, ListenError) as error:
+        raise CommandError(str(error)) from None

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from kubestow.cli.simulate.process import SimulateError, load_configuration, problems, source_of
-from kubestow.cli.support import PollData, report_count
+from kubestow.cli.simulate.process import load_configuration, problems, source_of
+from kubestow.cli.support import CommandError, PollData, report_count
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.config.features import FeatureGateError
 from kubestow.plugin.loading import PluginCollection, PluginLoadError
@@ -41,10 +41,10 @@ def run(
     *,
     as_json: bool,
 ) -> None:
-    """Compare and print the result; both sides get the values of `polled`. Raises SimulateError."""
+    """Compare and print the result; both sides get the values of `polled`. Raises CommandError."""
     with problems(), TemporaryDirectory(prefix="kubestow-compare-") as scratch:
         if "-" in files and any(side.python for side in sides):
-            raise SimulateError("standard input can be read only once: --python-a and --python-b need files")
+            raise CommandError("standard input can be read only once: --python-a and --python-b need files")
         here = [_chosen(side, gates)[0] for side in sides if not side.python]
         if len(here) == len(sides):
             polled.require_plugins(*here)
@@ -54,7 +54,7 @@ def run(
         try:
             found = compare(run_a, run_b, list(range(1, seeds + 1)), out or Path(scratch), report_count)
         except CompareError as error:
-            raise SimulateError(str(error)) from None
+            raise CommandError(str(error)) from None
         names = [_name(side, found.versions[number]) for number, side in enumerate(sides)]
         if out is not None:
             _write(out, found, f"A: {names[0]}, B: {names[1]}")
@@ -69,11 +69,11 @@ def run(
 
 
 def _chosen(side: Side, gates: str) -> tuple[PluginCollection, Features, SchedulerConfiguration]:
-    """Return the plugins, gates and configuration of a side. Raises SimulateError."""
+    """Return the plugins, gates and configuration of a side. Raises CommandError."""
     try:
         plugins, features = PluginCollection(side.plugins), Features.parse(gates)
     except (PluginLoadError, FeatureGateError) as error:
-        raise SimulateError(str(error)) from None
+        raise CommandError(str(error)) from None
     return plugins, features, load_configuration(side.configuration, plugins, features)
 
 
@@ -90,7 +90,7 @@ def _write(out: Path, found: Comparison, title: str) -> None:
 def _runner(
     side: Side, files: tuple[str, ...], source: Source | None, kinds: tuple[type, ...], gates: str, polled: PollData
 ) -> RunSeed:
-    """Return the runner of a side. Raises SimulateError if its configuration or plugins are invalid.
+    """Return the runner of a side. Raises CommandError if its configuration or plugins are invalid.
 
     `kinds` are those of the plugins of both sides, as both get the same objects.
     """
@@ -133,4 +133,4 @@ def _run_elsewhere(python: str, arguments: list[str], seed: int, folder: Path) -
     ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 what the user names
     if ran.returncode:
         said = ran.stderr.strip().splitlines()[-5:] or [f"ended with exit code {ran.returncode}"]
-        raise SimulateError("\n".join(f"{python}: {line.removeprefix('Error: ')}" for line in said))
+        raise CommandError("\n".join(f"{python}: {line.removeprefix('Error: ')}" for line in said))

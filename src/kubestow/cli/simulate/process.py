@@ -13,7 +13,7 @@ from kubestow import config
 from kubestow.api.custom_kinds import kinds_by_name
 from kubestow.api.files import ObjectsError
 from kubestow.cli import configuration_file
-from kubestow.cli.support import PollData
+from kubestow.cli.support import CommandError, PollData
 from kubestow.cli.terminal import console
 from kubestow.config import ConfigError, SchedulerConfiguration
 from kubestow.insight.page.run import page_configuration
@@ -36,10 +36,6 @@ _MOMENTS = 600
 """Approximate number of moments of a run to store."""
 
 
-class SimulateError(Exception):
-    """The simulation is not possible; each line of the message is a reason."""
-
-
 def simulate(
     files: tuple[str, ...],
     seed: int | None,
@@ -53,7 +49,7 @@ def simulate(
     timed: bool = False,
     polled: PollData = _NO_VALUES,
 ) -> running.Run:
-    """Simulate with a progress bar. Raises SimulateError."""
+    """Simulate with a progress bar. Raises CommandError."""
     with problems():
         # First the configuration, which may name installed plugins.
         chosen = load_configuration(configuration, plugins, features)
@@ -94,11 +90,11 @@ def report(done: running.Run, out: Path | None) -> None:
 
 
 def require_recording(file: str) -> None:
-    """Raise SimulateError if a file is not a recording."""
+    """Raise CommandError if a file is not a recording."""
     with problems():
         Path(file).open("rb").close()
     if not is_recording(file):
-        raise SimulateError(f"{file}: is not a readable recording; kubestow record creates recordings")
+        raise CommandError(f"{file}: is not a readable recording; kubestow record creates recordings")
 
 
 def source_of(files: tuple[str, ...], declared: Iterable[type] = ()) -> running.Source:
@@ -130,27 +126,27 @@ def read_scenario(files: tuple[str, ...], declared: Iterable[type] = ()) -> Scen
 def load_configuration(
     file: str | None, plugins: PluginCollection, features: config.Features = _DEFAULTS
 ) -> SchedulerConfiguration:
-    """Return the scheduler's configuration; `default` is that without a file. Raises SimulateError."""
+    """Return the scheduler's configuration; `default` is that without a file. Raises CommandError."""
     if file is None or file == "default":
         return config.default(features)
     try:
         return configuration_file.load(file, features, plugins)
     except ConfigError as error:
-        raise SimulateError("\n".join(f"{file}: {problem}" for problem in error.problems)) from None
+        raise CommandError("\n".join(f"{file}: {problem}" for problem in error.problems)) from None
 
 
 @contextmanager
 def problems() -> Iterator[None]:
-    """Raise errors of files as SimulateError."""
+    """Raise errors of files as CommandError."""
     try:
         yield
     except (ObjectsError, ObjectError, PolledValueError, ProfileError) as error:
-        raise SimulateError(str(error)) from None
+        raise CommandError(str(error)) from None
     except BrokenPipeError:
         # The reader of standard output closed it; that is not an error of a file.
         raise
     except OSError as error:
-        raise SimulateError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
+        raise CommandError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
 
 
 @contextmanager

@@ -10,7 +10,8 @@ import click
 from kubestow.api.custom_kinds import declared_name
 from kubestow.api.failures import CallError
 from kubestow.api.files import ObjectsError
-from kubestow.cli.simulate.process import SimulateError, load_configuration
+from kubestow.cli.simulate.process import load_configuration
+from kubestow.cli.support import CommandError
 from kubestow.client.clients import user_agent
 from kubestow.client.errors import CredentialsError
 from kubestow.client.http import HttpClient
@@ -26,10 +27,6 @@ from kubestow.simulator.recording.scrubbing import Hasher
 from kubestow.telemetry.log_notes import forward_warnings
 
 
-class RecordError(Exception):
-    """The cluster cannot be recorded; the message is for the user."""
-
-
 def run(
     file: Path,
     kubeconfig: str,
@@ -42,15 +39,15 @@ def run(
 ) -> None:
     """Record until a signal arrives, also the kinds and polled values of plugins, and what `watch` names.
 
-    Raises RecordError.
+    Raises CommandError.
     """
     try:
         settings = load_configuration(configuration, plugins)
         asyncio.run(_record(file, kubeconfig, context, settings, hash_names=hash_names, plugins=plugins, watch=watch))
-    except (CredentialsError, CallError, ObjectsError, SimulateError) as error:
-        raise RecordError(str(error)) from None
+    except (CredentialsError, CallError, ObjectsError) as error:
+        raise CommandError(str(error)) from None
     except OSError as error:
-        raise RecordError(f"{error.filename or file}: {error.strerror}") from None
+        raise CommandError(f"{error.filename or file}: {error.strerror}") from None
 
 
 async def _record(

@@ -15,8 +15,8 @@ import yaml
 
 from kubestow import config
 from kubestow.api.files.sources import describe_error
-from kubestow.cli.simulate.process import SimulateError, load_configuration, problems, read_scenario
-from kubestow.cli.support import PollData, report_count
+from kubestow.cli.simulate.process import load_configuration, problems, read_scenario
+from kubestow.cli.support import CommandError, PollData, report_count
 from kubestow.plugin.loading import PluginCollection
 from kubestow.simulator import sweep_report
 from kubestow.simulator.results import as_json, write_atomically
@@ -45,10 +45,10 @@ class Request:
 
 
 def run(request: Request) -> None:
-    """Sweep, write the results, print the ranking. Raises SimulateError, SweepStopped."""
+    """Sweep, write the results, print the ranking. Raises CommandError, SweepStopped."""
     with problems():
         if (request.out / "results.json").exists() and not (request.out / POINTS).exists():
-            raise SimulateError(f"{request.out}: has results that are not of a sweep; name another folder")
+            raise CommandError(f"{request.out}: has results that are not of a sweep; name another folder")
         configuration = config.dump(load_configuration(request.configuration, request.plugins))
         request.polled.require_plugins(request.plugins)
         scenario = read_scenario(request.files, request.plugins.declared_kinds)
@@ -60,7 +60,7 @@ def run(request: Request) -> None:
             ]
             found = sweep(points, request.out, _executor(request), report_count)
         except SweepError as error:
-            raise SimulateError(str(error)) from None
+            raise CommandError(str(error)) from None
         write_atomically(request.out / "results.csv", sweep_report.as_csv(found))
         write_atomically(request.out / "results.json", as_json(found))
         write_atomically(request.out / "report.html", sweep_report.page_of(found, request.objective).encode())
@@ -115,21 +115,21 @@ def _executor(request: Request) -> Callable[[], Executor]:
     elsewhere = {"--workers": request.workers, "--dask": request.dask, "--ray": request.ray}
     chosen = [flag for flag, value in elsewhere.items() if value is not None]
     if len(chosen) > 1:
-        raise SimulateError(f"{' and '.join(chosen)}: a sweep runs in one place; choose one of them")
+        raise CommandError(f"{' and '.join(chosen)}: a sweep runs in one place; choose one of them")
     if request.dask is not None:
         return _dask(request.dask)
     return partial(local, request.workers) if request.ray is None else partial(_ray, request.ray)
 
 
 def _demand_answer(flag: str, address: str) -> None:
-    """Raise SimulateError if no server listens: the libraries would retry the connection for more than a minute."""
+    """Raise CommandError if no server listens: the libraries would retry the connection for more than a minute."""
     try:
         where = urlsplit(address if "//" in address else f"//{address}")
         if where.hostname and where.port:
             socket.create_connection((where.hostname, where.port), timeout=_ANSWER_SECONDS).close()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise SimulateError(f"{flag} {address}: no server answers: {reason}") from None
+        raise CommandError(f"{flag} {address}: no server answers: {reason}") from None
 
 
 def _dask(address: str) -> Callable[[], Executor]:
@@ -137,11 +137,11 @@ def _dask(address: str) -> Callable[[], Executor]:
     try:
         from distributed import Client
     except ImportError:
-        raise SimulateError("--dask needs Dask: pip install 'kubestow[dask]'") from None
+        raise CommandError("--dask needs Dask: pip install 'kubestow[dask]'") from None
     try:
         client = Client(address, timeout=10)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
-        raise SimulateError(f"--dask {address}: {error}") from None
+        raise CommandError(f"--dask {address}: {error}") from None
     # The points of a failed worker are retried on others.
     return partial(client.get_executor, retries=3)
 
@@ -151,8 +151,8 @@ def _ray(address: str) -> Executor:
     try:
         from kubestow.simulator.ray_executor import RayExecutor
     except ImportError:
-        raise SimulateError("--ray needs Ray: pip install 'kubestow[ray]'") from None
+        raise CommandError("--ray needs Ray: pip install 'kubestow[ray]'") from None
     try:
         return RayExecutor(address)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise SimulateError(f"--ray {address}: {error}") from None
+        raise CommandError(f"--ray {address}: {error}") from None

@@ -20,7 +20,7 @@ from kubestow.simulator.recording.files import is_recording
 
 
 def serve(paths: list[Path], port: int, configuration: str | None, plugins: PluginCollection) -> None:
-    """Serve until a signal arrives. Raises ViewError, SimulateError, ListenError."""
+    """Serve until a signal arrives. Raises ViewError, CommandError, ListenError."""
     with ExitStack() as stack:
         runs = [_run(path, configuration, plugins, stack) for path in paths]
         uvloop.run(_serve_runs(runs, port))

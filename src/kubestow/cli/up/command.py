@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kubestow.cli.support import devices_option, fail, feature_gates_option, log_flags, plugin_option, repair_option
+from kubestow.cli.support import devices_option, feature_gates_option, log_flags, plugin_option, repair_option
 
 
 @click.command("up", context_settings={"max_content_width": 120})
@@ -42,9 +42,6 @@ def command(**options: Any) -> None:
     Ctrl-C to stop.
     """
     # Imported only now: help and usage errors must stay fast.
-    from kubestow.cli.up.process import Settings, UpError, run
+    from kubestow.cli.up.process import Settings, run
 
-    try:
-        run(Settings(**options))
-    except UpError as error:
-        fail(error)
+    run(Settings(**options))

@@ -36,6 +36,7 @@ from kubestow.cli.scheduler.live import LiveOptions, LiveScheduler, ReloadOption
 from kubestow.cli.scheduler.options import DecisionOptions
 from kubestow.cli.scheduler.policy_source import WARNING
 from kubestow.cli.scheduler.reload import Setup
+from kubestow.cli.support import CommandError
 from kubestow.cli.terminal import console
 from kubestow.cli.up import lines as up_lines
 from kubestow.cli.up import manifests as up_manifests
@@ -93,17 +94,13 @@ class Settings:
     logs: LogOptions
 
 
-class UpError(Exception):
-    """The cluster cannot be started, or has failed; each line of the message is a reason."""
-
-
 def run(settings: Settings) -> None:
-    """Run a cluster until a signal arrives. Raises UpError."""
+    """Run a cluster until a signal arrives. Raises CommandError."""
     configuration = _configuration(settings, settings.plugins)
     try:
         manifests = up_manifests.read(settings.manifests)
     except ObjectsError as error:
-        raise UpError(str(error)) from None
+        raise CommandError(str(error)) from None
     screen = console()
     full_screen = screen.is_terminal and not screen.is_dumb_terminal and settings.logs.verbosity == WARNINGS_ONLY
     warnings = _Warnings(forwarded=not full_screen)
@@ -138,7 +135,7 @@ def _configuration(settings: Settings, plugins: PluginCollection) -> SchedulerCo
 
 
 def _load(settings: Settings) -> Setup:
-    """Load all files again. Raises UpError or PluginLoadError."""
+    """Load all files again. Raises CommandError or PluginLoadError."""
     plugins = PluginCollection(settings.plugins.sources)
     configuration = _configuration(settings, plugins)
     return Setup(configuration, plugins.register(in_tree_registry()), plugins)
@@ -153,7 +150,7 @@ def _problems_of(file: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        raise UpError("\n".join(f"{file}: {problem}" for problem in error.problems)) from None
+        raise CommandError("\n".join(f"{file}: {problem}" for problem in error.problems)) from None
 
 
 async def _main(
@@ -172,7 +169,7 @@ async def _main(
         output.write("stopped")
         output.flush()
     except (StartError, ObjectsError, ProfileError, CallError, ListenError) as error:
-        raise UpError(str(error)) from None
+        raise CommandError(str(error)) from None
 
 
 def _handle_signals(serving: asyncio.Task[None]) -> None:
