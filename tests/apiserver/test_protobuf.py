@@ -7,6 +7,7 @@ import pytest
 from kubestow.apiserver.resources import RESOURCES
 from kubestow.apiserver.schema import protobuf
 from kubestow.apiserver.schema.reader import struct_named, structs
+from kubestow.client.protobuf import MAGIC
 from support.apiserver.running import Client
 
 EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
@@ -32,7 +33,7 @@ def varint(value: int) -> bytes:
 
 def envelope(api_version: str, kind: str, message: bytes) -> bytes:
     """Encode a request body."""
-    return protobuf.MAGIC + field(1, field(1, api_version) + field(2, kind)) + field(2, message)
+    return MAGIC + field(1, field(1, api_version) + field(2, kind)) + field(2, message)
 
 
 def test_every_field_has_a_number() -> None:

@@ -10,6 +10,7 @@ from kubestow.apiserver.errors import bad_request, unsupported_media_type
 from kubestow.apiserver.patches.depth import require_shallow
 from kubestow.apiserver.schema import protobuf
 from kubestow.apiserver.store.records import decode
+from kubestow.client.protobuf import ProtobufError
 from kubestow.server.http.messages import Request
 
 _JSON = ("application/json", "", "*/*")
@@ -75,7 +76,7 @@ def _read_protobuf(body: bytes) -> dict[str, Any]:
         if struct is None:
             raise bad_request(f"kind {kind!r} in {api_version!r} is not supported as protobuf; send JSON")
         document = protobuf.read(struct, raw)
-    except protobuf.ProtobufError as error:
+    except ProtobufError as error:
         raise bad_request(f"the body is not valid protobuf: {error}") from error
     return {"apiVersion": api_version, "kind": kind, **document}
 

@@ -20,14 +20,9 @@ import msgspec
 from kubestow.api.codec import NOT_JSON
 from kubestow.apiserver.schema.reader import openapi_name, structs
 from kubestow.apiserver.schema.types import ListOf, MapOf, Scalar, Struct, Type
+from kubestow.client.protobuf import BYTES, MAGIC, ProtobufError, as_bytes, fields_of, varint_at
 
-MAGIC = b"k8s\x00"
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_DEPTH = 64
-
-
-class ProtobufError(ValueError):
-    """Bytes that are not a valid message of the expected type."""
 
 
 Numbers = dict[int, tuple[str, str]]
@@ -63,9 +58,9 @@ def envelope(data: bytes) -> tuple[str, str, bytes]:
         raise ProtobufError("missing the prefix of Kubernetes protobuf messages")
     api_version = kind = ""
     raw = b""
-    for number, _, value in _fields(data[4:]):
+    for number, _, value in fields_of(data[len(MAGIC) :]):
         if number == 1 and isinstance(value, bytes):
-            for inner, _, text in _fields(value):
+            for inner, _, text in fields_of(value):
                 if isinstance(text, bytes):
                     if inner == 1:
                         api_version = _text(text)
@@ -87,25 +82,25 @@ def _read_into(obj: dict[str, Any], struct: Struct, message: str, data: bytes, d
     if depth > _MAX_DEPTH:
         raise ProtobufError("messages are nested too deeply")
     numbers = _numbers().get(message, {})
-    for number, wire, value in _fields(data):
+    for number, wire, value in fields_of(data):
         name, mark = numbers.get(number, ("", ""))
         if not name:
             continue
         if mark == "+":
-            _read_into(obj, struct, name, _as_bytes(value), depth + 1)
+            _read_into(obj, struct, name, as_bytes(value), depth + 1)
             continue
         if mark == "|":
-            obj[name] = _either(struct, _as_bytes(value), depth)
+            obj[name] = _either(struct, as_bytes(value), depth)
             continue
         kind = struct.fields[name].type
         if isinstance(kind, ListOf):
             items = obj.setdefault(name, [])
-            if wire == _BYTES and isinstance(kind.item, Scalar) and kind.item.name in ("int32", "int64"):
-                items.extend(_signed(one) for one in _packed(_as_bytes(value)))
+            if wire == BYTES and isinstance(kind.item, Scalar) and kind.item.name in ("int32", "int64"):
+                items.extend(_signed(one) for one in _packed(as_bytes(value)))
             else:
                 items.append(_value(kind.item, value, depth))
         elif isinstance(kind, MapOf):
-            key, item = _entry(kind.value, _as_bytes(value), depth)
+            key, item = _entry(kind.value, as_bytes(value), depth)
             obj.setdefault(name, {})[key] = item
         else:
             item = _value(kind, value, depth)
@@ -115,7 +110,7 @@ def _read_into(obj: dict[str, Any], struct: Struct, message: str, data: bytes, d
 
 def _either(struct: Struct, data: bytes, depth: int) -> Any:
     """Decode a field that is either a boolean or an object."""
-    held = [value for _, _, value in _fields(data)]
+    held = [value for _, _, value in fields_of(data)]
     objects = [value for value in held if isinstance(value, bytes)]
     return _value(struct, objects[0], depth) if objects else any(held)
 
@@ -123,11 +118,11 @@ def _either(struct: Struct, data: bytes, depth: int) -> Any:
 def _entry(kind: Type, data: bytes, depth: int) -> tuple[str, Any]:
     key = ""
     item: Any = "" if isinstance(kind, Scalar) and kind.name == "string" else None
-    for number, _, value in _fields(data):
+    for number, _, value in fields_of(data):
         if number == 1:
-            key = _text(_as_bytes(value))
+            key = _text(as_bytes(value))
         elif number == 2 and isinstance(kind, ListOf):
-            item = [_value(kind.item, one, depth) for inner, _, one in _fields(_as_bytes(value)) if inner == 1]
+            item = [_value(kind.item, one, depth) for inner, _, one in fields_of(as_bytes(value)) if inner == 1]
         elif number == 2:
             item = _value(kind, value, depth)
     return key, item
@@ -136,15 +131,15 @@ def _entry(kind: Type, data: bytes, depth: int) -> tuple[str, Any]:
 def _value(kind: Type, value: int | bytes, depth: int) -> Any:
     if isinstance(kind, Struct):
         obj: dict[str, Any] = {}
-        _read_into(obj, kind, kind.openapi_name, _as_bytes(value), depth + 1)
+        _read_into(obj, kind, kind.openapi_name, as_bytes(value), depth + 1)
         return obj
     if not isinstance(kind, Scalar):
-        return _text(_as_bytes(value))
+        return _text(as_bytes(value))
     if kind.name in ("int32", "int64"):
         return _signed(_as_int(value))
     if kind.name == "bool":
         return bool(_as_int(value))
-    data = _as_bytes(value)
+    data = as_bytes(value)
     if kind.name == "number":
         return _number(data)
     if kind.name == "bytes":
@@ -152,14 +147,14 @@ def _value(kind: Type, value: int | bytes, depth: int) -> Any:
     if kind.name in ("time", "microtime"):
         return _time(data, micro=kind.name == "microtime")
     if kind.name == "quantity":
-        return _text(next((_as_bytes(inner) for number, _, inner in _fields(data) if number == 1), b"0"))
+        return _text(next((as_bytes(inner) for number, _, inner in fields_of(data) if number == 1), b"0"))
     if kind.name == "intstr":
-        parts = {number: inner for number, _, inner in _fields(data)}
+        parts = {number: inner for number, _, inner in fields_of(data)}
         if parts.get(1, 0) == 1:
-            return _text(_as_bytes(parts.get(3, b"")))
+            return _text(as_bytes(parts.get(3, b"")))
         return _signed(_as_int(parts.get(2, 0)))
     if kind.name == "any":
-        raw = next((_as_bytes(inner) for number, _, inner in _fields(data) if number == 1), b"null")
+        raw = next((as_bytes(inner) for number, _, inner in fields_of(data) if number == 1), b"null")
         try:
             return msgspec.json.decode(raw)
         except NOT_JSON as error:
@@ -175,7 +170,7 @@ def _number(data: bytes) -> float:
 
 
 def _time(data: bytes, *, micro: bool) -> str | None:
-    parts = {number: inner for number, _, inner in _fields(data)}
+    parts = {number: inner for number, _, inner in fields_of(data)}
     if 1 not in parts:
         return None
     seconds, nanos = _signed(_as_int(parts[1])), _signed(_as_int(parts.get(2, 0)))
@@ -187,56 +182,15 @@ def _time(data: bytes, *, micro: bool) -> str | None:
     return f"{text}.{nanos // 1000:06d}Z" if micro else f"{text}Z"
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
-    """Yield the number, wire type and value of each field of a message."""
-    at, end = 0, len(data)
-    while at < end:
-        tag, at = _varint(data, at)
-        number, wire = tag >> 3, tag & 7
-        if wire == _VARINT:
-            value, at = _varint(data, at)
-            yield number, wire, value
-            continue
-        if wire == _BYTES:
-            size, at = _varint(data, at)
-        elif wire in (_FIXED64, _FIXED32):
-            size = 8 if wire == _FIXED64 else 4
-        else:
-            raise ProtobufError(f"field {number} has an unknown wire type")
-        if at + size > end:
-            raise ProtobufError("the message is truncated")
-        yield number, wire, data[at : at + size]
-        at += size
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise ProtobufError("the message is truncated")
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-
-
 def _packed(data: bytes) -> Iterator[int]:
     at = 0
     while at < len(data):
-        value, at = _varint(data, at)
+        value, at = varint_at(data, at)
         yield value
 
 
 def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
-
-
-def _as_bytes(value: int | bytes) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    raise ProtobufError("a field is a number instead of bytes")
 
 
 def _as_int(value: int | bytes) -> int:
