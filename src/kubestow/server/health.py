@@ -101,3 +101,9 @@ class HealthPage:
         if problem is None:
             return Response(200, b"ok", content_type=TEXT)
         return Response(500, f"internal server error: {problem}\n".encode(), content_type=TEXT)
+
+
+def metrics_page(render: Callable[[str], tuple[bytes, str]], request: Request) -> Response:
+    """Return metrics; `render` returns them in the format for an Accept header, and their Content-Type."""
+    body, content_type = render(request.header(b"accept"))
+    return Response(200, body, content_type=content_type.encode())

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import msgspec
 import yaml
@@ -13,14 +13,13 @@ from kubestow import config
 from kubestow.api.pod import Pod
 from kubestow.config import Features, SchedulerConfiguration
 from kubestow.server import zpages
-from kubestow.server.health import TEXT, Check, HealthPage
+from kubestow.server.health import TEXT, Check, HealthPage, metrics_page
 from kubestow.server.http.connection import Connection
 from kubestow.server.http.errors import ApiError
 from kubestow.server.http.messages import Request, Response
 from kubestow.server.resource_metrics import ResourceMetrics
 from kubestow.telemetry.build import BuildInfo
 from kubestow.telemetry.metrics.catalogue import Metrics
-from kubestow.telemetry.metrics.health import HealthMetrics
 from kubestow.telemetry.secrets import redact_text
 
 Stream = Callable[[Connection], None]
@@ -66,9 +65,9 @@ class Pages:
         self._subtrees: dict[str, Page] = {DECISIONS: _no_decisions, **subject.below}
         self._pages: dict[str, Page] = {
             "/configz": lambda _: Response(200, self._configz()),
-            "/metrics": lambda request: _metrics(subject.metrics, request),
-            "/metrics/resources": lambda request: _metrics(resources, request),
-            "/metrics/slis": lambda request: _metrics(subject.metrics.health, request),
+            "/metrics": partial(metrics_page, subject.metrics.render),
+            "/metrics/resources": partial(metrics_page, resources.render),
+            "/metrics/slis": partial(metrics_page, subject.metrics.health.render),
             "/version": lambda _: Response(200, _version()),
         }
         self._put_pages: dict[str, Page] = {}
@@ -156,8 +155,3 @@ def _version() -> bytes:
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
-
-
-def _metrics(metrics: Metrics | HealthMetrics | ResourceMetrics, request: Request) -> Response:
-    body, content_type = metrics.render(request.header(b"accept"))
-    return Response(200, body, content_type=content_type.encode())

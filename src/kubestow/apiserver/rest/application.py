@@ -28,7 +28,7 @@ from kubestow.apiserver.rest.watching import Watchers
 from kubestow.apiserver.schema.openapi import IN_PROTOBUF, PROTOBUF, OpenApi
 from kubestow.apiserver.store.records import Record, encode
 from kubestow.apiserver.store.store import Store
-from kubestow.server.health import PING, Check, HealthPage
+from kubestow.server.health import PING, Check, HealthPage, metrics_page
 from kubestow.server.http.connection import Connection
 from kubestow.server.http.messages import Request, Response
 from kubestow.telemetry.logs import get_logger
@@ -81,8 +81,8 @@ class Application:
         metrics, health = metrics or ApiServerMetrics(), HealthMetrics()
         self.meter = Meter(metrics, store, watchers)
         self._pages: dict[str, Callable[[Request], Response]] = {
-            "/metrics": lambda request: _page(metrics, request),
-            "/metrics/slis": lambda request: _page(health, request),
+            "/metrics": partial(metrics_page, metrics.render),
+            "/metrics/slis": partial(metrics_page, health.render),
         }
         for name in ("healthz", "livez", "readyz"):
             self._pages |= HealthPage(name, checks, health).pages()
@@ -307,11 +307,6 @@ def _attempt(request: Request, target: Target | None, verb: str = "") -> Attempt
     return Attempt(
         verb or paths.verb_of(request, target), name, "", resource.group, target.namespace or "", target.name
     )
-
-
-def _page(metrics: ApiServerMetrics | HealthMetrics, request: Request) -> Response:
-    body, content_type = metrics.render(request.header(b"accept"))
-    return Response(200, body, content_type=content_type.encode())
 
 
 def _failure_of(error: Exception, request: Request) -> Response:
