@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from kubestow.simulator import report
 from kubestow.simulator.decision_lines import NODES, RECORD_BYTES, DecisionLines
 from kubestow.simulator.measuring import Measures, Sample
+from kubestow.simulator.recording.replaying import Replay
 from kubestow.simulator.results import as_csv, as_json, as_parquet, atomic_file, new_folder, results, write_atomically
+from kubestow.simulator.scenario.building import Prepared
 from kubestow.simulator.simulation import Simulation
 from kubestow.telemetry.memory import GC_THRESHOLDS, keep_freed_memory
 
@@ -21,29 +23,7 @@ _PROGRESS_STEPS = 200
 _TICK = 1e-6
 """Tolerance in seconds for the end of a run."""
 DECISIONS = "decisions.jsonl"
-
-
-class Source(Protocol):
-    """A scenario or a recording that can be run."""
-
-    @property
-    def name(self) -> str:
-        """The name that it gives itself, or empty."""
-
-    @property
-    def duration(self) -> float | None:
-        """In seconds; None: until no work is pending."""
-
-    @property
-    def longest(self) -> float:
-        """Maximum duration in seconds if `duration` is None."""
-
-    @property
-    def sample(self) -> float:
-        """Seconds between samples."""
-
-    def simulation(self, **settings: Any) -> Simulation:
-        """Return a simulation at time zero; raises ObjectsError."""
+Source = Prepared | Replay
 
 
 @dataclass

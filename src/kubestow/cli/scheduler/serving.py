@@ -2,9 +2,8 @@
 
 import os
 import socket
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from kubestow.cli.scheduler.live import LiveScheduler
 from kubestow.client.access import open_channel
@@ -17,36 +16,22 @@ from kubestow.server.authentication import Authenticator
 from kubestow.server.authorities import Trust, find_authorities
 from kubestow.server.authorization import Authorizer
 from kubestow.server.health import Check, lease_check, sync_check
-from kubestow.server.http.messages import Request
 from kubestow.server.options import ServingOptions
-from kubestow.server.pages import DECISIONS, Answer, Page, Pages, Subject
+from kubestow.server.pages import DECISIONS, Page, Pages, Subject
 from kubestow.server.serving import SecureServer
 from kubestow.server.tls import ServerContexts
 from kubestow.telemetry.logs import get_logger
 
+if TYPE_CHECKING:
+    from kubestow.insight.page.pages import Site
+
 log = get_logger(__name__)
-
-
-class ExtraPages(Protocol):
-    """Additional pages below one path."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def open_paths(self) -> tuple[str, ...]:
-        """Paths without authorization."""
-
-    @property
-    def posts(self) -> Mapping[str, Page]:
-        """Pages that accept POST."""
-
-    def answer(self, request: Request) -> Answer: ...
 
 
 class Serving:
     """The HTTPS server of a live scheduler."""
 
-    def __init__(self, options: ServingOptions, live: LiveScheduler, more: ExtraPages | None = None) -> None:
+    def __init__(self, options: ServingOptions, live: LiveScheduler, more: "Site | None" = None) -> None:
         self._options = options
         self._live = live
         self._more = more

@@ -94,6 +94,7 @@ class Prepared:
         self._scenario = scenario
         self.name, spec = scenario.name, scenario.spec
         self.duration = None if spec.duration is None else seconds(spec.duration)
+        """In seconds; None: until no work is pending, at most `longest`."""
         ends = [seconds(event.at) + seconds(event.lasts or 0) for event in spec.events]
         ends += [_last_arrival(arrival, scenario.traces.get(arrival.name, [])) for arrival in spec.arrivals]
         ends += [change.time for change in scenario.changes]
@@ -103,6 +104,7 @@ class Prepared:
         minimum = 0.0 if self.duration is None else _MINUTE
         interval = max(minimum, length / _SAMPLES) if spec.sample is None else seconds(spec.sample)
         self.sample = max(interval, 0.001)
+        """Seconds between samples."""
         self._notes = [*scenario.notes, *_late_notes(scenario, length)]
 
     def simulation(self, **settings: Any) -> Simulation:
