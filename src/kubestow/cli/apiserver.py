@@ -59,7 +59,8 @@ from kubestow.telemetry.log_setup import LogOptions, LogOutput
     "Features to turn on or off. GenericWorkload, PodGroupPreemptionPolicy, WorkloadWithJob, "
     "InPlacePodVerticalScalingSchedulerPreemption, CompositePodGroup, DRAConsumableCapacity, "
     "DRADeviceCompatibilityGroups, DRADeviceTaints, DRADeviceTaintRules, DRAListTypeAttributes, "
-    "DRAOptionalNodeOperations, DRAPartitionableDevicesType and DRAWorkloadResourceClaims have an effect."
+    "DRAOptionalNodeOperations, DRAPartitionableDevicesType, DRAWorkloadResourceClaims and "
+    "TaintTolerationComparisonOperators have an effect."
 )
 @click.option("--enable-admission-plugins", default="", help="Plugins to enable besides the default ones: A,B.")
 @click.option("--disable-admission-plugins", default="", help="Default plugins to disable: A,B.")

@@ -135,6 +135,24 @@ def test_pods_are_evicted_when_their_toleration_ends(world: World) -> None:
     assert world.phases() == ["Running"]
 
 
+@pytest.mark.parametrize(
+    "kept",
+    [
+        pytest.param([], marks=pytest.mark.world(nodes=2)),
+        pytest.param(["above"], marks=pytest.mark.world(nodes=2, gates="TaintTolerationComparisonOperators=true")),
+    ],
+)
+def test_tolerations_compare_numbers_with_the_gate(world: World, kept: list[str]) -> None:
+    """A taint of 5 is greater than 4, and not than 5."""
+    for name, value in (("above", "4"), ("equal", "5")):
+        create_pod(world, name, tolerations=[{"key": "fire", "operator": "Gt", "value": value, "effect": "NoExecute"}])
+    world.run(5)
+    fire = {"key": "fire", "value": "5", "effect": "NoExecute"}
+    world.update("nodes", "node-0", lambda one: one.setdefault("spec", {}).update(taints=[fire]))
+    world.run(60)
+    assert [name for name in ("above", "equal") if world.find("pods", name)] == kept
+
+
 def test_removing_a_taint_cancels_the_eviction(world: World) -> None:
     """The time starts again with the next taint."""
     create_pod(

@@ -9,20 +9,25 @@ from typing import NamedTuple
 
 import msgspec
 
+from kubestow.api.codec import convert, decode
+from kubestow.api.node import Node, Taint
 from kubestow.api.node_selector import required_node_affinity
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, Toleration
+from kubestow.api.tolerations import REPELLING, untolerated
 from kubestow.apiserver.controllers.adoption import Adoption
 from kubestow.apiserver.controllers.api import Object
 from kubestow.apiserver.controllers.history import HASH, History
-from kubestow.apiserver.controllers.nodes import NOT_READY, UNREACHABLE, UNSCHEDULABLE, tolerates
+from kubestow.apiserver.controllers.nodes import NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from kubestow.apiserver.controllers.pods import Facts, Pods
 from kubestow.apiserver.controllers.rollout import share
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
+from kubestow.config.features import Features
 
 _SETS = "daemonsets.apps"
 _COMPONENT = "daemonset-controller"
 _BURST = 250
+_EVICTING = ("NoExecute",)
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 900.0
 _PREFIX = "node.kubernetes.io/"
 _TOLERATIONS = [
@@ -50,12 +55,13 @@ class _View(NamedTuple):
 class DaemonSets:
     """Creates, replaces and deletes the pods of DaemonSets."""
 
-    def __init__(self, pods: Pods) -> None:
+    def __init__(self, pods: Pods, features: Features) -> None:
         self._pods = pods
+        self._compares = features.taint_toleration_comparison_operators
         self._api = pods.api
         self._history = History(pods.api)
         self._adoption = Adoption(pods.api, _SETS, "pods")
-        self._taints: dict[str, tuple[int, list[Object]]] = {}
+        self._taints: dict[str, tuple[int, tuple[Taint, ...]]] = {}
         self._backoff: dict[tuple[str, str], tuple[float, float]] = {}
         self.sources = {_SETS: self._adoption.owner_keys, "pods": self._adoption.owned_keys, "nodes": self._node_keys}
 
@@ -68,12 +74,10 @@ class DaemonSets:
             return ()
         return list(self._api.store.collection(_SETS).objects)
 
-    def _taints_of(self, node: Record) -> list[Object]:
+    def _taints_of(self, node: Record) -> tuple[Taint, ...]:
         known = self._taints.get(node.name)
         if known is None or known[0] != node.rv:
-            found = node.object().get("spec", {}).get("taints", [])
-            taints = [one for one in found if one["effect"] in ("NoSchedule", "NoExecute")]
-            known = self._taints[node.name] = (node.rv, taints)
+            known = self._taints[node.name] = (node.rv, decode(Node, node.body).spec.taints)
         return known[1]
 
     def reconcile(self, key: Key) -> float | None:
@@ -108,17 +112,16 @@ class DaemonSets:
     def _fits(self, owner: Object) -> dict[str, tuple[bool, bool]]:
         spec = owner["spec"]["template"].get("spec", {})
         wanted = required_node_affinity(msgspec.convert({"metadata": {"name": "x"}, "spec": spec}, Pod))
-        given = [*spec.get("tolerations", ()), *_tolerations(spec)]
+        given = convert(tuple[Toleration, ...], [*spec.get("tolerations", ()), *_tolerations(spec)])
         named = spec.get("nodeName")
         found = {}
         for node in self._api.store.collection("nodes").objects.values():
             if (named and named != node.name) or not wanted.matches(node.labels, node.name):
                 found[node.name] = (False, False)
                 continue
-            effects = {
-                taint["effect"] for taint in self._taints_of(node) if not any(tolerates(one, taint) for one in given)
-            }
-            found[node.name] = (not effects, "NoExecute" not in effects)
+            taints = self._taints_of(node)
+            run, stay = (untolerated(taints, given, which, self._compares) is None for which in (REPELLING, _EVICTING))
+            found[node.name] = (run, stay)
         return found
 
     # Missing, surplus and misplaced pods

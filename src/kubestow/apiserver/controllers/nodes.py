@@ -3,13 +3,18 @@
 import re
 from collections.abc import Iterable
 
+from kubestow.api.codec import convert
+from kubestow.api.node import Taint
+from kubestow.api.pod import Toleration
 from kubestow.api.timestamps import parse_time
+from kubestow.api.tolerations import tolerates
 from kubestow.apiserver.controllers.api import Api, Object, condition_of, set_condition
 from kubestow.apiserver.controllers.pods import DONE, NODE, PHASE, Pods
 from kubestow.apiserver.controllers.queue import own_key
 from kubestow.apiserver.rules import pods as pod_rules
 from kubestow.apiserver.store.collection import Key
 from kubestow.apiserver.store.records import Change, Record
+from kubestow.config.features import Features
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -130,9 +135,10 @@ class NodeLifecycle:
 class TaintEviction:
     """Deletes pods that do not tolerate a NoExecute taint of their node; a key is a node's name."""
 
-    def __init__(self, pods: Pods) -> None:
+    def __init__(self, pods: Pods, features: Features) -> None:
         self._pods = pods
         self._api: Api = pods.api
+        self._compares = features.taint_toleration_comparison_operators
         self._since: dict[str, float] = {}
         self.sources = {"nodes": self._node_keys, "pods": self._pod_keys}
 
@@ -167,13 +173,11 @@ class TaintEviction:
         if b'"deletionTimestamp":"' in record.body or record.fields[PHASE] in DONE:
             return float("inf")
         pod = record.object()
+        given = convert(tuple[Toleration, ...], pod["spec"].get("tolerations", ()))
         ends = []
         for taint in taints:
-            spans = [
-                one.get("tolerationSeconds", float("inf"))
-                for one in pod["spec"].get("tolerations", ())
-                if tolerates(one, taint)
-            ]
+            matching = [one for one in given if tolerates(one, convert(Taint, taint), self._compares)]
+            spans = [float("inf") if one.tolerationSeconds is None else one.tolerationSeconds for one in matching]
             if taint.get("timeAdded"):
                 since = max(parse_time(taint["timeAdded"]), parse_time(pod["metadata"]["creationTimestamp"]))
             else:
@@ -187,14 +191,3 @@ class TaintEviction:
         message = "Taint manager: deleting due to NoExecute taint"
         self._pods.disrupt(record, "DeletionByTaintManager", message)
         return float("inf")
-
-
-def tolerates(toleration: Object, taint: Object) -> bool:
-    """Return whether a toleration matches a taint."""
-    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
-        return False
-    if toleration.get("key") and toleration["key"] != taint["key"]:
-        return False
-    if toleration.get("operator") == "Exists":
-        return True
-    return bool(toleration.get("key") and toleration.get("value", "") == taint.get("value", ""))

@@ -5,7 +5,7 @@ from typing import Any
 
 from kubestow.api.timestamps import format_time
 from kubestow.apiserver.kubelets.lifecycles import PodLifecycle, Run
-from kubestow.apiserver.rules.pods import set_condition
+from kubestow.apiserver.rules.pods import put_condition, set_condition
 from kubestow.telemetry.build import KUBERNETES
 
 Object = dict[str, Any]
@@ -97,21 +97,8 @@ def report_node(node: Object, address: str, now: str, problem: str) -> None:
 
 
 def _set(conditions: list[Object], type_: str, status: str, reason: str, message: str, now: str) -> None:
-    new: Object = {
-        "type": type_,
-        "status": status,
-        "lastHeartbeatTime": now,
-        "lastTransitionTime": now,
-        "reason": reason,
-        "message": message,
-    }
-    for index, old in enumerate(conditions):
-        if old["type"] == type_:
-            if old.get("status") == status:
-                new["lastTransitionTime"] = old.get("lastTransitionTime", now)
-            conditions[index] = new
-            return
-    conditions.append(new)
+    new = {"type": type_, "status": status, "lastHeartbeatTime": now, "lastTransitionTime": now}
+    put_condition(conditions, new | {"reason": reason, "message": message})
 
 
 def report_pod(pod: Object, life: PodLifecycle, addresses: Addresses, now: float) -> None:
