@@ -1,66 +1,10 @@
-"""Validation of label keys and values, and messages about invalid fields, both with the texts of Kubernetes."""
+"""Integers in selectors, and messages about invalid fields with the texts of Kubernetes."""
 
 import json
 import re
 from collections.abc import Sequence
 
-_NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_NAME_FORM = re.compile(_NAME)
-_SUBDOMAIN_FORM = re.compile(_SUBDOMAIN)
 _INTEGER_FORM = re.compile(r"[+-]?[0-9]+", re.ASCII)
-
-_ALPHANUMERIC = "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-_NAME_RULE = f"must consist of {_ALPHANUMERIC} (e.g. 'MyName',  or 'my.name',  or '123-abc', "
-_NAME_RULE += f"regex used for validation is '{_NAME}')"
-_VALUE_RULE = f"a valid label must be an empty string or consist of {_ALPHANUMERIC} "
-_VALUE_RULE += f"(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '({_NAME})?')"
-_SUBDOMAIN_RULE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
-)
-_SUBDOMAIN_RULE += "start and end with an alphanumeric character (e.g. 'example.com', "
-_SUBDOMAIN_RULE += f"regex used for validation is '{_SUBDOMAIN}')"
-
-
-def key_problems(key: str) -> list[str]:
-    """Return why a text is not a label key, `name` or `dns.prefix/name`; empty if it is."""
-    parts = key.split("/")
-    if len(parts) > 2:
-        return [
-            f"a valid label key {_NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ]
-    problems = []
-    if len(parts) == 2:
-        problems += [f"prefix part {problem}" for problem in _subdomain_problems(parts[0])]
-    name = parts[-1]
-    if not name:
-        problems.append("name part must be non-empty")
-    elif len(name.encode()) > 63:
-        problems.append("name part must be no more than 63 bytes")
-    if not _NAME_FORM.fullmatch(name):
-        problems.append(f"name part {_NAME_RULE}")
-    return problems
-
-
-def value_problems(value: str) -> list[str]:
-    """Return why a text is not a label value; empty if it is."""
-    problems = []
-    if len(value.encode()) > 63:
-        problems.append("must be no more than 63 bytes")
-    if value and not _NAME_FORM.fullmatch(value):
-        problems.append(_VALUE_RULE)
-    return problems
-
-
-def _subdomain_problems(prefix: str) -> list[str]:
-    if not prefix:
-        return ["must be non-empty"]
-    problems = []
-    if len(prefix) > 253:
-        problems.append("must be no more than 253 bytes")
-    if not _SUBDOMAIN_FORM.fullmatch(prefix):
-        problems.append(_SUBDOMAIN_RULE)
-    return problems
 
 
 def parse_int64(text: str) -> int | None:

@@ -11,8 +11,9 @@ from enum import Enum
 from operator import attrgetter
 from typing import Final
 
-from kubestow.api.label_syntax import aggregate, invalid, key_problems, parse_int64, value_problems
+from kubestow.api.label_syntax import aggregate, invalid, parse_int64
 from kubestow.api.meta import LabelSelector
+from kubestow.api.name_formats import LABEL_VALUE, key_problems
 
 
 class SelectorError(ValueError):
@@ -132,7 +133,7 @@ def requirement_problems(key: str, operator: Operator, values: Sequence[str], pa
     elif len(values) != 1:
         problems.append(invalid(at, values, "exact-match compatibility requires one single value"))
     for i, value in enumerate(values):
-        if found := value_problems(value):
+        if found := LABEL_VALUE.problems(value):
             problems.append(invalid(f"{at}[{i}][{key}]", value, "; ".join(found)))
     return problems
 

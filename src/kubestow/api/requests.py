@@ -18,8 +18,8 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from kubestow.api.label_syntax import key_problems
 from kubestow.api.meta import Base, RawQuantity, ResourceList
+from kubestow.api.name_formats import key_problems
 from kubestow.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from kubestow.api.quantity import INT64_MAX, NANO_PER_MILLI, NANO_PER_UNIT, milli, millis_up, nano, units_up, value
 

@@ -9,7 +9,6 @@ recent, the oldest are forgotten: equal events after that are new ones.
 """
 
 import asyncio
-import re
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -19,6 +18,7 @@ import msgspec
 
 from kubestow.api.failures import AlreadyExistsError, ApiError, CallError, NotFoundError
 from kubestow.api.meta import ObjectReference
+from kubestow.api.name_formats import DNS_SUBDOMAIN
 from kubestow.api.timestamps import format_micro_time, format_time
 from kubestow.client.api import STRATEGIC_MERGE
 from kubestow.client.leases import LeaseLock
@@ -39,10 +39,6 @@ MAX_PENDING = 50_000
 MAX_KNOWN = 50_000
 """Maximum number of recent events, and of series, that equal events are merged with; about a kilobyte each."""
 WORKERS = 8
-
-_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_MAX_NAME = 253
-
 
 QUEUE = "events"
 """The name of the recorder in the workqueue_... metrics."""
@@ -249,9 +245,7 @@ class EventRecorder:
         # Two events of one object at the same time must not get the same name.
         self._last_stamp = max(int(now * 1e9), self._last_stamp + 1)
         name = f"{regarding}.{self._last_stamp:x}"
-        if len(name) > _MAX_NAME or _SUBDOMAIN.fullmatch(name) is None:
-            return str(uuid.uuid4())
-        return name
+        return str(uuid.uuid4()) if DNS_SUBDOMAIN.problems(name) else name
 
     @property
     def pending(self) -> int:

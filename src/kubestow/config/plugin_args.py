@@ -6,7 +6,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from kubestow.api.label_syntax import key_problems
+from kubestow.api.name_formats import key_problems
 from kubestow.api.node_selector import compile_node_selector, compile_term
 from kubestow.api.pod import NodeAffinity, TopologySpreadConstraint
 from kubestow.config.configuration import Int64, Section

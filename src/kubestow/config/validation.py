@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kubestow.api.label_syntax import key_problems
+from kubestow.api.name_formats import key_problems
 from kubestow.config.configuration import Extender, LeaderElection, Profile, SchedulerConfiguration
 from kubestow.config.expansion import ResolvedPlugins, enabled_names, expand
 from kubestow.config.features import Features

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from kubestow.api.label_syntax import key_problems, value_problems
+from kubestow.api.name_formats import CONFIG_KEY, DNS_LABEL, DNS_SUBDOMAIN, LABEL_VALUE, key_problems
 from kubestow.apiserver.errors import Cause
 
 INVALID = "FieldValueInvalid"
@@ -21,39 +21,13 @@ NOT_SUPPORTED = "FieldValueNotSupported"
 MAX_PREFIX_LENGTH = 58
 """Maximum length of the prefix of a generated name."""
 _MAX_ANNOTATIONS = 256 * 1024
-_ENDS = "and must start and end with an alphanumeric character"
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
 Wrong = Callable[[str], Sequence[str]]
 
 
-def _pattern(description: str, pattern: str, max_length: int, *examples: str) -> Wrong:
-    """Return a format: a pattern and a maximum length."""
-    matches = re.compile(rf"(?:{pattern})\Z").match
-    listed = " or ".join(f"'{one}', " for one in examples)
-    message = f"{description} (e.g. {listed}regex used for validation is '{pattern}')"
-
-    def check(text: str) -> Sequence[str]:
-        if matches(text) is not None and len(text) <= max_length:
-            return ()
-        messages = [f"must be no more than {max_length} bytes"] if len(text.encode()) > max_length else []
-        return messages if matches(text) is not None else [*messages, message]
-
-    return check
-
-
-dns_label = _pattern(
-    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}",
-    _LABEL, 63, "my-name", "123-abc",
-)  # fmt: skip
-dns_subdomain = _pattern(
-    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}",
-    rf"{_LABEL}(\.{_LABEL})*", 253, "example.com",
-)  # fmt: skip
-config_key = _pattern(
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
-    "[-._a-zA-Z0-9]+", 253, "key.name", "KEY_NAME", "key-name",
-)  # fmt: skip
+dns_label = DNS_LABEL.problems
+dns_subdomain = DNS_SUBDOMAIN.problems
+config_key = CONFIG_KEY.problems
 
 
 def port_name(text: str) -> Sequence[str]:
@@ -70,7 +44,7 @@ def port_name(text: str) -> Sequence[str]:
 
 qualified_name: Wrong = lru_cache(maxsize=4096)(key_problems)
 """The format of label keys: a name, with an optional DNS prefix and a slash."""
-label_value: Wrong = value_problems
+label_value = LABEL_VALUE.problems
 
 
 def path_segment(name: str) -> Sequence[str]:

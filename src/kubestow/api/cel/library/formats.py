@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from datetime import date
-from functools import partial
 from math import ceil
 
 from kubestow.api.cel.functions import Library
@@ -11,15 +10,17 @@ from kubestow.api.cel.library import regex
 from kubestow.api.cel.library.costs import TRAVERSAL
 from kubestow.api.cel.library.urls import is_url
 from kubestow.api.cel.values import NONE, KubernetesValue, Optional
+from kubestow.api.name_formats import (
+    DNS_1035_LABEL,
+    DNS_LABEL,
+    DNS_SUBDOMAIN,
+    LABEL_VALUE,
+    NameFormat,
+    key_problems,
+)
 
 LIBRARY = Library()
 define = LIBRARY.define
-
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_VALUE = f"({_NAME})?"
 
 Validate = Callable[[str], list[str]]
 
@@ -37,66 +38,9 @@ class Format(KubernetesValue):
         self.problems = problems
 
 
-def _pattern(pattern: str, longest: int, message: str, examples: str, text: str, *, prefix: bool = False) -> list[str]:
-    problems = [f"must be no more than {longest} characters"] if len(text) > longest else []
-    if prefix and text.endswith("-"):
-        text = text[:-1]
-    if not regex.compiled(pattern).fullmatch(text):
-        problems.append(f"{message} (e.g. {examples}, regex used for validation is '{pattern}')")
-    return problems
-
-
-_LABEL_PROBLEMS = partial(
-    _pattern,
-    _LABEL,
-    63,
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
-    "and must start and end with an alphanumeric character",
-    "'my-name',  or '123-abc'",
-)
-_SUBDOMAIN_PROBLEMS = partial(
-    _pattern,
-    _SUBDOMAIN,
-    253,
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
-    "and must start and end with an alphanumeric character",
-    "'example.com'",
-)
-_LABEL_1035_PROBLEMS = partial(
-    _pattern,
-    _LABEL_1035,
-    63,
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
-    "start with an alphabetic character, and end with an alphanumeric character",
-    "'my-name',  or 'abc-123'",
-)
-_VALUE_PROBLEMS = partial(
-    _pattern,
-    _VALUE,
-    63,
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
-    "and must start and end with an alphanumeric character",
-    "'MyValue',  or 'my_value',  or '12345'",
-)
-_NAME_RULE = (
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-)
-_NAME_EXAMPLES = "'MyName',  or 'my.name',  or '123-abc'"
-_NAME_PROBLEMS = partial(_pattern, _NAME, 63, _NAME_RULE, _NAME_EXAMPLES)
-
-
-def _qualified_name(text: str) -> list[str]:
-    prefix, slash, name = text.rpartition("/")
-    if "/" in prefix:
-        examples = f"(e.g. {_NAME_EXAMPLES}, regex used for validation is '{_NAME}')"
-        prefixed = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return [f"a qualified name {_NAME_RULE} {examples} {prefixed}"]
-    problems = []
-    if slash:
-        problems = [f"prefix part {problem}" for problem in _SUBDOMAIN_PROBLEMS(prefix)] if prefix else []
-        problems += [] if prefix else ["prefix part must be non-empty"]
-    problems += [] if name else ["name part must be non-empty"]
-    return problems + [f"name part {problem}" for problem in _NAME_PROBLEMS(name)]
+def _named(form: NameFormat, *, is_prefix: bool = False) -> Validate:
+    """Return the validation of names, or of prefixes of names, which may end with a dash."""
+    return lambda text: form.problems(text.removesuffix("-") if is_prefix else text, "characters")
 
 
 def _matching(message: str, pattern: str) -> Validate:
@@ -119,14 +63,14 @@ def _is_datetime(text: str) -> bool:
 _UUID = "[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}"
 _BASE64 = "(?:[A-Z0-9+/]{4})*(?:[A-Z0-9+/]{2}==|[A-Z0-9+/]{3}=|[A-Z0-9+/]{4})"
 FORMATS = {
-    "dns1123Label": Format("DNS1123Label", 30, _LABEL_PROBLEMS),
-    "dns1123Subdomain": Format("DNS1123Subdomain", 60, _SUBDOMAIN_PROBLEMS),
-    "dns1035Label": Format("DNS1035Label", 30, _LABEL_1035_PROBLEMS),
-    "qualifiedName": Format("QualifiedName", 60, _qualified_name),
-    "dns1123LabelPrefix": Format("DNS1123LabelPrefix", 30, partial(_LABEL_PROBLEMS, prefix=True)),
-    "dns1123SubdomainPrefix": Format("DNS1123SubdomainPrefix", 60, partial(_SUBDOMAIN_PROBLEMS, prefix=True)),
-    "dns1035LabelPrefix": Format("DNS1035LabelPrefix", 30, partial(_LABEL_1035_PROBLEMS, prefix=True)),
-    "labelValue": Format("LabelValue", 40, _VALUE_PROBLEMS),
+    "dns1123Label": Format("DNS1123Label", 30, _named(DNS_LABEL)),
+    "dns1123Subdomain": Format("DNS1123Subdomain", 60, _named(DNS_SUBDOMAIN)),
+    "dns1035Label": Format("DNS1035Label", 30, _named(DNS_1035_LABEL)),
+    "qualifiedName": Format("QualifiedName", 60, lambda text: key_problems(text, "characters", "a qualified name")),
+    "dns1123LabelPrefix": Format("DNS1123LabelPrefix", 30, _named(DNS_LABEL, is_prefix=True)),
+    "dns1123SubdomainPrefix": Format("DNS1123SubdomainPrefix", 60, _named(DNS_SUBDOMAIN, is_prefix=True)),
+    "dns1035LabelPrefix": Format("DNS1035LabelPrefix", 30, _named(DNS_1035_LABEL, is_prefix=True)),
+    "labelValue": Format("LabelValue", 40, _named(LABEL_VALUE)),
     "uri": Format("URI", 1103, lambda text: [] if is_url(text) else [f'parse "{text}": invalid URI for request']),
     "uuid": Format("uuid", 80, _matching("does not match the UUID format", _UUID)),
     "byte": Format("byte", 84, _matching("invalid base64", _BASE64)),
