@@ -9,6 +9,9 @@ from typing import Any
 import msgspec
 
 from kubestow.api import quantity
+from kubestow.api.codec import convert
+from kubestow.api.pod import Pod, PodSpec
+from kubestow.api.requests import declared_limits, declared_requests
 from kubestow.apiserver.rules.podspec import quality_of_service
 
 Object = dict[str, Any]
@@ -59,40 +62,18 @@ def _pod_usage(spec: Object) -> Usage:
 
 
 def pod_amounts(spec: Object, side: str) -> Usage:
-    """Return the largest requests or limits of a pod: init containers run one by one, all others at the same time."""
-    running: Usage = {}
-    most: Usage = {}
-    for one in spec.get("initContainers", ()):
-        own = _amounts(one, side)
-        if one.get("restartPolicy") == "Always":
-            _add(running, own)
-            own = {}
-        for name in {**own, **running}:
-            most[name] = max(most.get(name, 0), own.get(name, 0) + running.get(name, 0))
-    for one in spec.get("containers", ()):
-        _add(running, _amounts(one, side))
-    total = {name: max(running.get(name, 0), most.get(name, 0)) for name in {**running, **most}}
-    total |= _amounts(spec, side)
-    overhead = {name: quantity.nano(amount) for name, amount in spec.get("overhead", {}).items()}
-    _add(total, {name: amount for name, amount in overhead.items() if side == "requests" or name in total})
-    return total
+    """Return the requests or limits of a pod."""
+    declared = declared_requests if side == "requests" else declared_limits
+    return declared(Pod(spec=convert(PodSpec, spec)))
 
 
 def requested(pods: Iterable[Object]) -> Usage:
     """Return the sum of the requests of pods."""
     total: Usage = {}
     for pod in pods:
-        _add(total, pod_amounts(pod["spec"], "requests"))
+        for name, amount in pod_amounts(pod["spec"], "requests").items():
+            total[name] = total.get(name, 0) + amount
     return total
-
-
-def _amounts(holder: Object, side: str) -> Usage:
-    return {name: quantity.nano(amount) for name, amount in (holder.get("resources", {}).get(side) or {}).items()}
-
-
-def _add(total: Usage, more: Usage) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
 
 
 def is_counted(quota: Object, storage: str, obj: Object) -> bool:
