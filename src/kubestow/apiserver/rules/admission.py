@@ -10,6 +10,7 @@ from kubestow.apiserver.admission.scopes import Scope, compiled, with_variables
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import check_choice, check_required, duplicate, forbidden, invalid, required
 from kubestow.apiserver.rules.defaults import set_missing
+from kubestow.apiserver.rules.lists import check_new, each
 from kubestow.apiserver.rules.names import INVALID
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
@@ -59,8 +60,7 @@ def validate_policy(obj: dict[str, Any]) -> Iterator[Cause]:
         yield from check_required(kind, "spec.paramKind", "apiVersion", "kind")
     scope = Scope(kind is not None)
     yield from _check_conditions(spec.get("matchConditions", ()), "spec.matchConditions", scope)
-    for index, one in enumerate(spec.get("variables", ())):
-        path = f"spec.variables[{index}]"
+    for path, one in each(spec.get("variables", ()), "spec.variables"):
         if not _NAME.match(one.get("name", "")):
             yield invalid(f"{path}.name", one.get("name", ""), "must be a valid CEL identifier")
         try:
@@ -84,8 +84,7 @@ def _check_validations(spec: dict[str, Any], scope: Scope) -> Iterator[Cause]:
         elif "\n" in source.strip() and not message:
             yield required(f"{path}.message", "message must be specified if expression contains line breaks")
         yield from check_choice(one.get("reason", "Invalid"), _REASONS, f"{path}.reason")
-    for index, one in enumerate(spec.get("auditAnnotations", ())):
-        path = f"spec.auditAnnotations[{index}]"
+    for path, one in each(spec.get("auditAnnotations", ()), "spec.auditAnnotations"):
         yield from check_required(one, path, "key")
         yield from _check_expression(one.get("valueExpression", ""), f"{path}.valueExpression", scope, STRING, NULL)
 
@@ -135,9 +134,7 @@ def validate_webhooks(obj: dict[str, Any]) -> Iterator[Cause]:
         path, name = f"webhooks[{index}]", hook.get("name", "")
         if name.count(".") < 2:
             yield invalid(f"{path}.name", name, "should be a domain with at least three segments separated by dots")
-        if name in seen:
-            yield duplicate(f"{path}.name", name)
-        seen.add(name)
+        yield from check_new(name, seen, f"{path}.name")
         client = hook.get("clientConfig", {})
         if ("url" in client) == ("service" in client):
             yield required(f"{path}.clientConfig", "exactly one of url or service is required")
@@ -154,8 +151,7 @@ def validate_webhooks(obj: dict[str, Any]) -> Iterator[Cause]:
 
 
 def _check_rules(rules: list[dict[str, Any]], path: str) -> Iterator[Cause]:
-    for index, rule in enumerate(rules):
-        here = f"{path}[{index}]"
+    for here, rule in each(rules, path):
         yield from check_required(rule, here, "operations", "apiGroups", "apiVersions", "resources")
         for number, operation in enumerate(rule.get("operations", ())):
             yield from check_choice(operation, _OPERATIONS, f"{here}.operations[{number}]")

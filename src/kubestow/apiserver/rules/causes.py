@@ -77,15 +77,6 @@ def check_choice(value: Any, known: Sequence[str], path: str) -> Iterator[Cause]
         yield unsupported(path, value, known)
 
 
-def check_unique(texts: Sequence[str], path: str) -> Iterator[Cause]:
-    """Check that the texts in a list are unique; empty ones do not count."""
-    seen: set[str] = set()
-    for index, text in enumerate(texts):
-        if text and text in seen:
-            yield duplicate(f"{path}[{index}]", text)
-        seen.add(text)
-
-
 def check_enums(holder: dict[str, Any], path: str, choices: Mapping[str, Sequence[str]]) -> Iterator[Cause]:
     """Check that the values of some fields, where set, are in their enumerations."""
     for name, known in choices.items():

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import check_amount, check_required, check_unique, forbidden, invalid
+from kubestow.apiserver.rules.causes import check_amount, check_required, forbidden, invalid
 from kubestow.apiserver.rules.defaults import set_missing
 from kubestow.apiserver.rules.device_fields import check_size
+from kubestow.apiserver.rules.lists import check_unique, each
 from kubestow.apiserver.rules.names import check_name, dns_label, qualified_name
 from kubestow.config.features import Features
 
@@ -30,8 +31,7 @@ def drop_preemption_policy(new: dict[str, Any], old: dict[str, Any] | None, feat
 def validate_node(obj: dict[str, Any]) -> Iterator[Cause]:
     """Check that taints are unique by key and effect, and amounts are valid."""
     seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate(obj.get("spec", {}).get("taints", ())):
-        path = f"spec.taints[{index}]"
+    for path, taint in each(obj.get("spec", {}).get("taints", ()), "spec.taints"):
         yield from check_name(f"{path}.key", taint.get("key", ""), qualified_name)
         yield from check_required(taint, path, "effect")
         pair = (taint.get("key", ""), taint.get("effect", ""))

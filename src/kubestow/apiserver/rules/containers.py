@@ -21,6 +21,7 @@ from kubestow.apiserver.rules.causes import (
     invalid,
     required,
 )
+from kubestow.apiserver.rules.lists import check_new, each
 from kubestow.apiserver.rules.names import check_name, config_key, dns_label, port_name, qualified_name
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -49,8 +50,7 @@ def check_containers(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     names: set[str] = set()
     ports: set[str] = set()
     for kind in ("containers", "initContainers", "ephemeralContainers"):
-        for index, container in enumerate(spec.get(kind, ())):
-            where = f"{path}.{kind}[{index}]"
+        for where, container in each(spec.get(kind, ()), f"{path}.{kind}"):
             yield from _check_container(container, where, spec)
             name = container.get("name", "")
             if name and name in names:
@@ -88,14 +88,11 @@ def _check_container(container: dict[str, Any], path: str, spec: dict[str, Any])
 
 def _check_ports(ports: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     names: set[str] = set()
-    for index, port in enumerate(ports):
-        where = f"{path}[{index}]"
+    for where, port in each(ports, path):
         name = port.get("name")
         if name:
             yield from check_name(f"{where}.name", name, port_name)
-            if name in names:
-                yield duplicate(f"{where}.name", name)
-            names.add(name)
+            yield from check_new(name, names, f"{where}.name")
         yield from check_required(port, where, "containerPort")
         for key in ("containerPort", "hostPort"):
             number = port.get(key)
@@ -109,14 +106,11 @@ def _check_host_ports(container: dict[str, Any], path: str, ports: set[str]) -> 
     for index, port in enumerate(container.get("ports", ())):
         if port.get("hostPort"):
             host_port = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{port['hostPort']}"
-            if host_port in ports:
-                yield duplicate(f"{path}.ports[{index}].hostPort", host_port)
-            ports.add(host_port)
+            yield from check_new(host_port, ports, f"{path}.ports[{index}].hostPort")
 
 
 def _check_variables(variables: list[dict[str, Any]], path: str) -> Iterator[Cause]:
-    for index, variable in enumerate(variables):
-        where = f"{path}[{index}]"
+    for where, variable in each(variables, path):
         if not variable.get("name"):
             yield required(f"{where}.name")
         else:
@@ -168,8 +162,7 @@ def _check_sources(sources: list[dict[str, Any]], path: str) -> Iterator[Cause]:
 def _check_mounts(mounts: list[dict[str, Any]], path: str, spec: dict[str, Any]) -> Iterator[Cause]:
     volumes = {volume.get("name") for volume in spec.get("volumes", ())}
     seen: set[str] = set()
-    for index, mount in enumerate(mounts):
-        where = f"{path}[{index}]"
+    for where, mount in each(mounts, path):
         yield from check_text(mount, where, "name")
         if mount.get("name") not in volumes:
             yield f"{where}.name", "FieldValueNotFound", f'Not found: "{mount.get("name", "")}"'

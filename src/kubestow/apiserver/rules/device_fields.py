@@ -1,11 +1,12 @@
 """Checks shared by claims, classes, slices and taint rules: names, lists, taints, tolerations, conditions."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import check_choice, check_required, check_unique, invalid, required
+from kubestow.apiserver.rules.causes import check_choice, check_required, invalid, required
+from kubestow.apiserver.rules.lists import check_unique
 from kubestow.apiserver.rules.names import Wrong, check_name, dns_label, dns_subdomain, label_value, qualified_name
 
 MAX_DOMAIN_LENGTH, MAX_NAME_LENGTH = 63, 32
@@ -137,12 +138,3 @@ def check_conditions(owner: dict[str, Any], path: str) -> Iterator[Cause]:
     for name, other in ((ready, failed), (failed, ready)):
         if named[other] and not named[name]:
             yield invalid(f"{path}.{name}", None, f"{name} are required to use {other}")
-
-
-Check = Callable[[dict[str, Any], str], Iterator[Cause]]
-
-
-def check_items(items: Sequence[dict[str, Any]], path: str, check: Check) -> Iterator[Cause]:
-    """Run a check on each item of a list."""
-    for index, one in enumerate(items):
-        yield from check(one, f"{path}[{index}]")

@@ -13,7 +13,8 @@ from kubestow.api.cel import CompileError, Derivation, Selector, compile_selecto
 from kubestow.api.cel.estimates import Extent, most_expensive
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules import device_fields as fields
-from kubestow.apiserver.rules.causes import check_choice, check_required, check_unique, forbidden, invalid, required
+from kubestow.apiserver.rules.causes import check_choice, check_required, forbidden, invalid, required
+from kubestow.apiserver.rules.lists import check_items, check_unique, each
 from kubestow.apiserver.rules.names import INVALID, check_metadata, dns_label, dns_subdomain, qualified_name
 from kubestow.apiserver.rules.placement import check_node_selector
 from kubestow.apiserver.rules.slices import MAX_ATTRIBUTES, MAX_VALUE_LENGTH
@@ -86,7 +87,7 @@ def validate_class(obj: dict[str, Any]) -> Iterator[Cause]:
     ):
         yield invalid("spec.extendedResourceName", name, "must be a valid extended resource name")
     yield from fields.check_size(spec.get("config", ()), _MAX_SETTINGS, "spec.config")
-    yield from fields.check_items(spec.get("config", ()), "spec.config", _check_setting)
+    yield from check_items(spec.get("config", ()), "spec.config", _check_setting)
 
 
 def validate_spec_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
@@ -147,8 +148,7 @@ def _check_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     devices = spec.get("devices", {})
     requests = devices.get("requests", ())
     yield from fields.check_names(requests, _MAX_REQUESTS, f"{path}.requests")
-    for index, request in enumerate(requests):
-        where = f"{path}.requests[{index}]"
+    for where, request in each(requests, f"{path}.requests"):
         exactly, alternatives = request.get("exactly"), request.get("firstAvailable", ())
         if exactly is None and not alternatives:
             yield required(where, _ONE_KIND)
@@ -169,7 +169,7 @@ def _check_claim(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     ):
         items = devices.get(name, ())
         yield from fields.check_size(items, limit, f"{path}.{name}")
-        yield from fields.check_items(items, f"{path}.{name}", check)
+        yield from check_items(items, f"{path}.{name}", check)
         for index, one in enumerate(items):
             yield from _check_request_names(one.get("requests", ()), known, f"{path}.{name}[{index}].requests")
 
@@ -207,7 +207,7 @@ def _check_request(request: dict[str, Any], path: str) -> Iterator[Cause]:
         yield invalid(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
     elif mode == "ExactCount" and count <= 0:
         yield invalid(f"{path}.count", count, "must be greater than zero")
-    yield from fields.check_items(request.get("tolerations") or (), f"{path}.tolerations", fields.check_toleration)
+    yield from check_items(request.get("tolerations") or (), f"{path}.tolerations", fields.check_toleration)
 
 
 def _check_derived(
@@ -287,15 +287,14 @@ def max_cost(expression: Selector | Derivation) -> float:
 def _check_allocation(allocation: dict[str, Any], known: set[str], path: str) -> Iterator[Cause]:
     results = allocation.get("devices", {}).get("results", ())
     yield from fields.check_size(results, _MAX_RESULTS, f"{path}.devices.results")
-    for index, one in enumerate(results):
-        where = f"{path}.devices.results[{index}]"
+    for where, one in each(results, f"{path}.devices.results"):
         if one.get("request") not in known:
             yield invalid(f"{where}.request", one.get("request", ""), _NO_REQUEST)
         yield from fields.check_driver(one.get("driver", ""), f"{where}.driver")
         yield from fields.check_pool(one.get("pool", ""), f"{where}.pool")
         yield from fields.check_text(one.get("device", ""), f"{where}.device", dns_label)
         yield from fields.check_conditions(one, where)
-        yield from fields.check_items(one.get("tolerations") or (), f"{where}.tolerations", fields.check_toleration)
+        yield from check_items(one.get("tolerations") or (), f"{where}.tolerations", fields.check_toleration)
         yield from fields.check_skipped_operations(one, where)
     if allocation.get("nodeSelector"):
         yield from check_node_selector(allocation["nodeSelector"], f"{path}.nodeSelector")

@@ -16,6 +16,7 @@ from kubestow.apiserver.rules.causes import (
     unsupported,
 )
 from kubestow.apiserver.rules.defaults import set_missing
+from kubestow.apiserver.rules.lists import each
 from kubestow.apiserver.rules.names import INVALID, dns_subdomain
 from kubestow.apiserver.rules.placement import check_label_selector
 from kubestow.apiserver.rules.pod_groups import check_presence, check_scheduling
@@ -218,8 +219,7 @@ def _check_scheduling_update(new: dict[str, Any], old: dict[str, Any]) -> Iterat
 def _check_failures(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     pod = spec.get("template", {}).get("spec", {})
     names = {one.get("name") for kind in ("containers", "initContainers") for one in pod.get(kind, ())}
-    for index, rule in enumerate(spec["podFailurePolicy"].get("rules", ())):
-        where = f"{path}.rules[{index}]"
+    for where, rule in each(spec["podFailurePolicy"].get("rules", ()), f"{path}.rules"):
         yield from check_enums(rule, where, {"action": _ACTIONS})
         if rule.get("action") == "FailIndex" and "backoffLimitPerIndex" not in spec:
             yield invalid(f"{where}.action", "FailIndex", "requires the backoffLimitPerIndex to be set")

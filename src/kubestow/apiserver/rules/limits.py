@@ -6,7 +6,8 @@ from typing import Any
 from kubestow.api import quantity
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.quota import COUNTED, MEASURED
-from kubestow.apiserver.rules.causes import duplicate, forbidden, invalid, required
+from kubestow.apiserver.rules.causes import forbidden, invalid, required
+from kubestow.apiserver.rules.lists import check_new
 from kubestow.apiserver.rules.names import REQUIRED, check_name, qualified_name
 
 _ORDER = (("min", "max"), ("min", "defaultRequest"), ("defaultRequest", "max"), ("defaultRequest", "default"),
@@ -45,9 +46,7 @@ def validate_limits(obj: dict[str, Any]) -> Iterator[Cause]:
         path, kind = f"spec.limits[{index}]", item.get("type", "")
         if kind not in _TYPES and ("/" not in kind or qualified_name(kind)):
             yield invalid(f"{path}.type", kind, "must be a standard limit type or fully qualified")
-        if kind in seen:
-            yield duplicate(f"{path}.type", kind)
-        seen.add(kind)
+        yield from check_new(kind, seen, f"{path}.type")
         if kind == "Pod":
             for name in ("default", "defaultRequest"):
                 if item.get(name):

@@ -10,13 +10,13 @@ from kubestow.apiserver.rules.causes import (
     check_enums,
     check_required,
     check_text,
-    duplicate,
     forbidden,
     invalid,
     required,
 )
 from kubestow.apiserver.rules.containers import check_port
 from kubestow.apiserver.rules.defaults import set_missing
+from kubestow.apiserver.rules.lists import check_items, check_new, each
 from kubestow.apiserver.rules.names import check_name, dns_label, dns_subdomain
 from kubestow.apiserver.rules.placement import check_label_selector
 from kubestow.apiserver.rules.podvalidation import check_address
@@ -40,8 +40,7 @@ def validate_ingress(obj: dict[str, Any]) -> Iterator[Cause]:
             yield from check_name(f"{where}.host", host.removeprefix("*."), dns_subdomain)
         if "http" in rule and not rule["http"].get("paths"):
             yield required(f"{where}.http.paths")
-        for number, path in enumerate(rule.get("http", {}).get("paths", ())):
-            yield from _check_path(path, f"{where}.http.paths[{number}]")
+        yield from check_items(rule.get("http", {}).get("paths", ()), f"{where}.http.paths", _check_path)
     if "defaultBackend" in spec:
         yield from _check_backend(spec["defaultBackend"], "spec.defaultBackend")
     if "ingressClassName" in spec:
@@ -96,12 +95,9 @@ def validate_policy(obj: dict[str, Any]) -> Iterator[Cause]:
     for index, kind in enumerate(spec["policyTypes"]):
         yield from check_choice(kind, ("Ingress", "Egress"), f"spec.policyTypes[{index}]")
     for side, peers in (("ingress", "from"), ("egress", "to")):
-        for index, rule in enumerate(spec.get(side, ())):
-            where = f"spec.{side}[{index}]"
-            for number, port in enumerate(rule.get("ports", ())):
-                yield from _check_policy_port(port, f"{where}.ports[{number}]")
-            for number, peer in enumerate(rule.get(peers, ())):
-                yield from _check_peer(peer, f"{where}.{peers}[{number}]")
+        for where, rule in each(spec.get(side, ()), f"spec.{side}"):
+            yield from check_items(rule.get("ports", ()), f"{where}.ports", _check_policy_port)
+            yield from check_items(rule.get(peers, ()), f"{where}.{peers}", _check_peer)
 
 
 def _check_policy_port(port: dict[str, Any], path: str) -> Iterator[Cause]:
@@ -135,8 +131,7 @@ def validate_range(obj: dict[str, Any]) -> Iterator[Cause]:
     ranges = obj.get("spec", {}).get("cidrs", [])
     if not ranges:
         yield required("spec.cidrs", "at least one CIDR required")
-    for index, text in enumerate(ranges):
-        yield from _check_range(text, f"spec.cidrs[{index}]")
+    yield from check_items(ranges, "spec.cidrs", _check_range)
 
 
 def validate_range_update(new: dict[str, Any], old: dict[str, Any]) -> Iterator[Cause]:
@@ -183,6 +178,4 @@ def validate_slice(obj: dict[str, Any]) -> Iterator[Cause]:
         name = port["name"]
         if name:
             yield from check_name(f"ports[{index}].name", name, dns_label)
-        if name in names:
-            yield duplicate(f"ports[{index}].name", name)
-        names.add(name)
+        yield from check_new(name, names, f"ports[{index}].name")

@@ -7,12 +7,12 @@ from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import (
     check_choice,
     check_enums,
-    duplicate,
     forbidden,
     invalid,
     required,
     unsupported,
 )
+from kubestow.apiserver.rules.lists import check_items, check_new, each
 from kubestow.apiserver.rules.names import check_labels, check_name, dns_label, label_value, qualified_name
 
 _NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
@@ -30,8 +30,7 @@ def check_label_selector(selector: dict[str, Any] | None, path: str) -> Iterator
         return
     if "matchLabels" in selector:
         yield from check_labels(selector["matchLabels"], f"{path}.matchLabels")
-    for index, term in enumerate(selector.get("matchExpressions", ())):
-        where = f"{path}.matchExpressions[{index}]"
+    for where, term in each(selector.get("matchExpressions", ()), f"{path}.matchExpressions"):
         yield from _check_operator(term, where, ())
         yield from check_name(f"{where}.key", term.get("key", ""), qualified_name)
         for number, value in enumerate(term.get("values", ())):
@@ -57,17 +56,14 @@ def check_node_selector(selector: dict[str, Any], path: str) -> Iterator[Cause]:
     """Check a node selector."""
     if not selector.get("nodeSelectorTerms"):
         yield required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
-    for index, term in enumerate(selector.get("nodeSelectorTerms", ())):
-        yield from _check_node_term(term, f"{path}.nodeSelectorTerms[{index}]")
+    yield from check_items(selector.get("nodeSelectorTerms", ()), f"{path}.nodeSelectorTerms", _check_node_term)
 
 
 def _check_node_term(term: dict[str, Any], path: str) -> Iterator[Cause]:
-    for index, one in enumerate(term.get("matchExpressions", ())):
-        where = f"{path}.matchExpressions[{index}]"
+    for where, one in each(term.get("matchExpressions", ()), f"{path}.matchExpressions"):
         yield from _check_operator(one, where, ("Gt", "Lt"))
         yield from check_name(f"{where}.key", one.get("key", ""), qualified_name)
-    for index, one in enumerate(term.get("matchFields", ())):
-        where = f"{path}.matchFields[{index}]"
+    for where, one in each(term.get("matchFields", ()), f"{path}.matchFields"):
         if one.get("operator") not in ("In", "NotIn"):
             yield invalid(f"{where}.operator", one.get("operator", ""), _NO_OPERATOR)
         elif len(one.get("values", ())) != 1:
@@ -82,16 +78,13 @@ def check_affinity(affinity: dict[str, Any], path: str) -> Iterator[Cause]:
     node = affinity.get("nodeAffinity", {})
     if _REQUIRED in node:
         yield from check_node_selector(node[_REQUIRED], f"{path}.nodeAffinity.{_REQUIRED}")
-    for index, one in enumerate(node.get(_PREFERRED, ())):
-        where = f"{path}.nodeAffinity.{_PREFERRED}[{index}]"
+    for where, one in each(node.get(_PREFERRED, ()), f"{path}.nodeAffinity.{_PREFERRED}"):
         yield from _check_weight(one, where)
         yield from _check_node_term(one.get("preference", {}), f"{where}.preference")
     for kind in ("podAffinity", "podAntiAffinity"):
         rules = affinity.get(kind, {})
-        for index, term in enumerate(rules.get(_REQUIRED, ())):
-            yield from _check_pod_term(term, f"{path}.{kind}.{_REQUIRED}[{index}]")
-        for index, one in enumerate(rules.get(_PREFERRED, ())):
-            where = f"{path}.{kind}.{_PREFERRED}[{index}]"
+        yield from check_items(rules.get(_REQUIRED, ()), f"{path}.{kind}.{_REQUIRED}", _check_pod_term)
+        for where, one in each(rules.get(_PREFERRED, ()), f"{path}.{kind}.{_PREFERRED}"):
             yield from _check_weight(one, where)
             yield from _check_pod_term(one.get("podAffinityTerm", {}), f"{where}.podAffinityTerm")
 
@@ -115,8 +108,7 @@ def _check_pod_term(term: dict[str, Any], path: str) -> Iterator[Cause]:
 def check_spread(constraints: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     """Check topology spread constraints."""
     seen: set[tuple[str, str]] = set()
-    for index, constraint in enumerate(constraints):
-        where = f"{path}[{index}]"
+    for where, constraint in each(constraints, path):
         skew = constraint.get("maxSkew", 0)
         if skew <= 0:
             yield invalid(f"{where}.maxSkew", skew, "must be greater than zero")
@@ -125,9 +117,7 @@ def check_spread(constraints: list[dict[str, Any]], path: str) -> Iterator[Cause
             yield required(f"{where}.topologyKey", "can not be empty")
         when = constraint.get("whenUnsatisfiable", "")
         yield from check_choice(when, _WHEN, f"{where}.whenUnsatisfiable")
-        if (key, when) in seen:
-            yield duplicate(where, f"{{{key}, {when}}}")
-        seen.add((key, when))
+        yield from check_new((key, when), seen, where, f"{{{key}, {when}}}")
         if "minDomains" in constraint:
             if when == "ScheduleAnyway":
                 why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}"
@@ -143,8 +133,7 @@ def check_spread(constraints: list[dict[str, Any]], path: str) -> Iterator[Cause
 
 def check_tolerations(tolerations: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     """Check tolerations."""
-    for index, toleration in enumerate(tolerations):
-        where = f"{path}[{index}]"
+    for where, toleration in each(tolerations, path):
         operator = toleration.get("operator", "")
         if toleration.get("key"):
             yield from check_name(f"{where}.key", toleration["key"], qualified_name)

@@ -9,6 +9,7 @@ from typing import Any
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import check_enums, check_required, duplicate, forbidden, invalid, required
 from kubestow.apiserver.rules.device_fields import check_size, check_text
+from kubestow.apiserver.rules.lists import check_new, each
 from kubestow.apiserver.rules.names import INVALID, check_name, dns_label, dns_subdomain, path_segment, qualified_name
 from kubestow.config.features import Features
 
@@ -90,8 +91,7 @@ def validate_group_update(new: Object, old: Object) -> Iterator[Cause]:
 def validate_group_status(new: Object, _old: Object) -> Iterator[Cause]:
     """Check the required fields of conditions, and that the spec has the claims in the status."""
     claims = {claim.get("name") for claim in new["spec"].get("resourceClaims", ())}
-    for index, condition in enumerate(new.get("status", {}).get("conditions", ())):
-        path = f"status.conditions[{index}]"
+    for path, condition in each(new.get("status", {}).get("conditions", ()), "status.conditions"):
         yield from check_required(condition, path, "type", "status", "reason", "lastTransitionTime")
     for index, claim in enumerate(new.get("status", {}).get("resourceClaimStatuses", ())):
         if claim.get("name") not in claims:
@@ -156,8 +156,7 @@ def _check_templates(parent: Object, path: str, names: set[str]) -> Iterator[Cau
                 yield duplicate(f"{where}.name", name)
             yield from check_scheduling(template, where, count)
         names |= {one.get("name", "") for one in templates}
-    for index, template in enumerate(parent.get(_NODES) or ()):
-        where = f"{path}.{_NODES}[{index}]"
+    for where, template in each(parent.get(_NODES) or (), f"{path}.{_NODES}"):
         if not template.get(_LEAVES) and not template.get(_NODES):
             why = "must have at least one child PodGroupTemplate or CompositePodGroupTemplate"
             yield invalid(where, template.get("name", ""), why)
@@ -252,6 +251,4 @@ def _check_unique(items: Sequence[Object], path: str) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, item in enumerate(items):
         name = item.get("name", "")
-        if name in seen:
-            yield duplicate(f"{path}[{index}]", {"name": name})
-        seen.add(name)
+        yield from check_new(name, seen, f"{path}[{index}]", {"name": name})

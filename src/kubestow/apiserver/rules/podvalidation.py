@@ -7,6 +7,7 @@ from typing import Any
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import check_enums, check_one, check_text, duplicate, forbidden, invalid, required
 from kubestow.apiserver.rules.containers import check_containers, check_resources, check_security
+from kubestow.apiserver.rules.lists import check_new, each
 from kubestow.apiserver.rules.names import check_labels, check_name, dns_label, dns_subdomain, qualified_name
 from kubestow.apiserver.rules.placement import check_affinity, check_spread, check_tolerations
 
@@ -101,15 +102,12 @@ def _check_gates(gates: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     for index, gate in enumerate(gates):
         name = gate.get("name", "")
         yield from check_name(f"{path}[{index}]", name, qualified_name)
-        if name in seen:
-            yield duplicate(f"{path}[{index}]", name)
-        seen.add(name)
+        yield from check_new(name, seen, f"{path}[{index}]")
 
 
 def _check_volumes(volumes: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     seen: set[str] = set()
-    for index, volume in enumerate(volumes):
-        where = f"{path}[{index}]"
+    for where, volume in each(volumes, path):
         name = volume.get("name", "")
         yield from check_text(volume, where, "name", dns_label)
         if name and name in seen:
@@ -124,8 +122,7 @@ def _check_volumes(volumes: list[dict[str, Any]], path: str) -> Iterator[Cause]:
 def _check_claims(claims: list[dict[str, Any]], path: str) -> Iterator[Cause]:
     seen: set[str] = set()
     kinds = ("resourceClaimName", "resourceClaimTemplateName")
-    for index, claim in enumerate(claims):
-        where = f"{path}[{index}]"
+    for where, claim in each(claims, path):
         name = claim.get("name", "")
         if name and name in seen:
             yield duplicate(f"{where}.name", name)

@@ -5,6 +5,7 @@ from typing import Any
 
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.causes import check_enums, check_required, check_unchanged, forbidden, invalid, required
+from kubestow.apiserver.rules.lists import check_items
 from kubestow.apiserver.rules.names import INVALID
 from kubestow.apiserver.rules.placement import check_label_selector
 from kubestow.apiserver.rules.workloads import check_int_or_percent_up_to_100
@@ -55,8 +56,7 @@ def validate_autoscaler(obj: dict[str, Any]) -> Iterator[Cause]:
         yield required("spec.maxReplicas", "must be set and greater than 0")
     if maximum < minimum:
         yield invalid("spec.maxReplicas", maximum, "must be greater than or equal to `minReplicas`")
-    for index, metric in enumerate(spec["metrics"]):
-        yield from _check_metric(metric, f"spec.metrics[{index}]")
+    yield from check_items(spec["metrics"], "spec.metrics", _check_metric)
 
 
 def _check_metric(metric: dict[str, Any], path: str) -> Iterator[Cause]:

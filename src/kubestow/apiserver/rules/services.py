@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubestow.apiserver.errors import Cause
-from kubestow.apiserver.rules.causes import PORTS, check_enums, duplicate, forbidden, invalid, required
+from kubestow.apiserver.rules.causes import PORTS, check_enums, forbidden, invalid, required
 from kubestow.apiserver.rules.containers import check_port
 from kubestow.apiserver.rules.defaults import set_missing
+from kubestow.apiserver.rules.lists import check_items, check_new
 from kubestow.apiserver.rules.names import check_labels, check_name, dns_label
 from kubestow.apiserver.rules.podvalidation import check_address
 
@@ -92,8 +93,7 @@ def validate_service(obj: dict[str, Any]) -> Iterator[Cause]:
     yield from check_enums(spec, "spec", _CHOICES)
     if spec.get("clusterIP") and not headless:
         yield from _check_cluster_address(spec["clusterIP"])
-    for index, text in enumerate(spec.get("externalIPs", ())):
-        yield from check_address(text, f"spec.externalIPs[{index}]")
+    yield from check_items(spec.get("externalIPs", ()), "spec.externalIPs", check_address)
     if "IPv6" in spec.get("ipFamilies", ())[:1]:
         yield invalid("spec.ipFamilies[0]", "IPv6", "not configured on this cluster")
     if spec.get("externalTrafficPolicy") and not outside and not spec.get("externalIPs"):
@@ -118,18 +118,14 @@ def _check_ports(ports: list[dict[str, Any]], outside: bool) -> Iterator[Cause]:
         where, name, number = f"spec.ports[{index}]", port.get("name", ""), port.get("port", 0)
         if name:
             yield from check_name(f"{where}.name", name, dns_label)
-            if name in names:
-                yield duplicate(f"{where}.name", name)
-            names.add(name)
+            yield from check_new(name, names, f"{where}.name")
         elif len(ports) > 1:
             yield required(f"{where}.name")
         if not 0 < number < 65536:
             yield invalid(f"{where}.port", number, PORTS)
         yield from check_enums(port, where, {"protocol": ("SCTP", "TCP", "UDP")})
         yield from check_port(port["targetPort"], f"{where}.targetPort")
-        if (number, port["protocol"]) in seen:
-            yield duplicate(where, {"protocol": port["protocol"], "port": number})
-        seen.add((number, port["protocol"]))
+        yield from check_new((number, port["protocol"]), seen, where, {"protocol": port["protocol"], "port": number})
         node_port = port.get("nodePort")
         if node_port and not outside:
             yield forbidden(f"{where}.nodePort", "may not be used when `type` is 'ClusterIP'")

@@ -11,7 +11,8 @@ from kubestow.api import quantity
 from kubestow.api.cel.library.semver import Semver
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules import device_fields as fields
-from kubestow.apiserver.rules.causes import check_unique, forbidden, invalid, required
+from kubestow.apiserver.rules.causes import forbidden, invalid, required
+from kubestow.apiserver.rules.lists import check_items, check_unique, each
 from kubestow.apiserver.rules.names import INVALID, check_name, dns_label, dns_subdomain
 from kubestow.apiserver.rules.placement import check_node_selector
 from kubestow.config.features import Features
@@ -61,7 +62,7 @@ def validate_slice(obj: dict[str, Any]) -> Iterator[Cause]:
     advanced = any(one.get("taints") or one.get("consumesCounters") for one in devices or ())
     yield from fields.check_names(devices or (), _MAX_ADVANCED_DEVICES if advanced else _MAX_DEVICES, "spec.devices")
     yield from fields.check_names(counters or (), _MAX_COUNTER_SETS, "spec.sharedCounters")
-    yield from fields.check_items(counters or (), "spec.sharedCounters", _check_counters)
+    yield from check_items(counters or (), "spec.sharedCounters", _check_counters)
     for index, device in enumerate(devices or ()):
         yield from _check_device(device, f"spec.devices[{index}]", by_device=bool(spec.get("perDeviceNodeSelection")))
     yield from fields.check_skipped_operations(spec, "spec")
@@ -197,11 +198,10 @@ def _check_device(device: dict[str, Any], path: str, *, by_device: bool) -> Iter
             yield from _check_policy(policy, capacity.get("value", "0"), where)
     taints = device.get("taints") or ()
     yield from fields.check_size(taints, _MAX_TAINTS, f"{path}.taints")
-    yield from fields.check_items(taints, f"{path}.taints", fields.check_taint)
+    yield from check_items(taints, f"{path}.taints", fields.check_taint)
     consumed = device.get("consumesCounters") or ()
     yield from fields.check_size(consumed, _MAX_CONSUMED_SETS, f"{path}.consumesCounters")
-    for index, one in enumerate(consumed):
-        where = f"{path}.consumesCounters[{index}]"
+    for where, one in each(consumed, f"{path}.consumesCounters"):
         yield from fields.check_text(one.get("counterSet", ""), f"{where}.counterSet", dns_label)
         yield from _check_counters(one, where)
         groups = one.get("compatibilityGroups") or ()
