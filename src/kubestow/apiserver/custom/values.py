@@ -3,36 +3,24 @@
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from kubestow.api.cel.library import regex
 from kubestow.apiserver.errors import Cause
 from kubestow.apiserver.rules.names import DUPLICATE, INVALID, NOT_SUPPORTED, REQUIRED
-from kubestow.apiserver.schema.types import SCALARS
+from kubestow.apiserver.schema.types import SCALARS, accepting
 from kubestow.apiserver.store.records import encode
 
 Schema = dict[str, Any]
 _UUID = re.compile(r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\Z")
-
-
-def _parses(read: Callable[[str], Any]) -> Callable[[str], bool]:
-    def accepts(text: str) -> bool:
-        try:
-            read(text)
-        except ValueError:
-            return False
-        return True
-
-    return accepts
-
-
 _FORMATS: dict[str, Callable[[str], bool]] = {
     "date-time": SCALARS["time"].accepts,
     "date": re.compile(r"\d{4}-(0\d|1[0-2])-([0-2]\d|3[01])\Z").match,  # type: ignore[dict-item]
     "byte": SCALARS["bytes"].accepts,
-    "ipv4": _parses(ipaddress.IPv4Address),
-    "ipv6": _parses(ipaddress.IPv6Address),
-    "cidr": _parses(lambda text: ipaddress.ip_network(text, strict=False)),
+    "ipv4": accepting(ipaddress.IPv4Address, str),
+    "ipv6": accepting(ipaddress.IPv6Address, str),
+    "cidr": accepting(partial(ipaddress.ip_network, strict=False), str),
     "uuid": _UUID.match,  # type: ignore[dict-item]
     "email": re.compile(r"[^@\s]+@[^@\s]+\Z").match,  # type: ignore[dict-item]
     "hostname": re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]{0,251}[A-Za-z0-9])?\Z").match,  # type: ignore[dict-item]

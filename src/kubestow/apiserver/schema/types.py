@@ -5,12 +5,12 @@ the fields of a struct, the keys that identify list items when patches are merge
 """
 
 import base64
-import binascii
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from kubestow.api.quantity import canonical
@@ -241,36 +241,23 @@ def _is_int(bound: int) -> Callable[[Any], bool]:
     return accepts
 
 
-def _is_quantity(value: Any) -> bool:
-    if type(value) not in (str, int, float):
-        return False
-    try:
-        canonical(value)
-    except ValueError:
-        return False
-    return True
+def accepting(read: Callable[[Any], Any], *types: type) -> Callable[[Any], bool]:
+    """Return a predicate: whether a value is of one of the types, and `read` raises no ValueError for it."""
+
+    def accepts(value: Any) -> bool:
+        if type(value) not in types:
+            return False
+        try:
+            read(value)
+        except ValueError:
+            return False
+        return True
+
+    return accepts
 
 
-def _is_time(value: Any) -> bool:
-    if type(value) is not str or _TIME.match(value) is None:
-        return False
-    try:
-        datetime.fromisoformat(value)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_base64(value: Any) -> bool:
-    if type(value) is not str:
-        return False
-    try:
-        base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
-
-
+_is_quantity = accepting(canonical, str, int, float)
+_is_time = accepting(lambda text: datetime.fromisoformat(text if _TIME.match(text) else ""), str)
 _is_int32 = _is_int(_INT32)
 _SCALARS: tuple[tuple[str, str, Callable[[Any], bool], str, str], ...] = (
     ("string", "a string", lambda value: type(value) is str, "string", ""),
@@ -278,7 +265,7 @@ _SCALARS: tuple[tuple[str, str, Callable[[Any], bool], str, str], ...] = (
     ("int32", "a whole number", _is_int32, "integer", "int32"),
     ("int64", "a whole number", _is_int(_INT64), "integer", "int64"),
     ("number", "a number", lambda value: type(value) in (int, float), "number", "double"),
-    ("bytes", "base64 text", _is_base64, "string", "byte"),
+    ("bytes", "base64 text", accepting(partial(base64.b64decode, validate=True), str), "string", "byte"),
     ("time", "a time such as 2026-01-31T12:00:00Z", _is_time, "string", "date-time"),
     ("microtime", "a time such as 2026-01-31T12:00:00.000000Z", _is_time, "string", "date-time"),
     ("quantity", "a quantity such as 100m or 2Gi", _is_quantity, "string", ""),
