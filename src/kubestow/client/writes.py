@@ -111,9 +111,8 @@ class LiveApi:
         assert declared is not None
         # A patch is not for another object of the same name. Only the status of custom resources is not protected.
         patch = {**changes, "metadata": {**changes.get("metadata", {}), "uid": meta.uid}}
-        version = f"{declared.group}/{declared.version}" if declared.group else declared.version
         namespace = meta.namespace if declared.is_namespaced else ""
-        path = path_of(version, declared.plural, namespace, meta.name, *filter(None, (subresource,)))
+        path = path_of(declared.api_version, declared.plural, namespace, meta.name, *filter(None, (subresource,)))
         return await self._fetch(type(obj), "PATCH", path, patch, MERGE)
 
     async def update_volume(self, volume: PersistentVolume, changes: Tree) -> PersistentVolume:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterable
 
+from kubestow.apiserver.controllers.pods import NODE, PHASE
 from kubestow.apiserver.resources import BY_STORAGE
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
@@ -14,8 +15,6 @@ from kubestow.insight.decisions.schema import SCHEDULED
 SECONDS = 0.1
 """The polling interval."""
 
-_FIELDS = BY_STORAGE["pods"].selectable_fields
-_NODE, _PHASE = _FIELDS.index("spec.nodeName"), _FIELDS.index("status.phase")
 _CORDONED = BY_STORAGE["nodes"].selectable_fields.index("spec.unschedulable")
 
 
@@ -78,8 +77,8 @@ class Lines:
         if change.type == "DELETED":
             self._rejected.pop(record.uid, None)
             self._say(f"pod {record.namespace}/{record.name}: gone")
-        elif previous is not None and record.fields[_PHASE] != previous.fields[_PHASE]:
-            self._say(f"pod {record.namespace}/{record.name}: {record.fields[_PHASE]} on {record.fields[_NODE]}")
+        elif previous is not None and record.fields[PHASE] != previous.fields[PHASE]:
+            self._say(f"pod {record.namespace}/{record.name}: {record.fields[PHASE]} on {record.fields[NODE]}")
 
     def node_changed(self, change: Change) -> None:
         name, previous = change.record.name, change.previous

@@ -17,6 +17,7 @@ from kubestow.api.files import Manifest, ObjectsError
 from kubestow.apiserver.custom.resources import resources_of_manifest
 from kubestow.apiserver.resources import BY_KIND, Resource
 from kubestow.client.api import JSON, ApiClient
+from kubestow.client.requests import path_of
 
 _APPLY = "application/apply-patch+yaml"
 _QUERY = "fieldManager=kubestow&fieldValidation=Strict"
@@ -38,10 +39,7 @@ class Applicable(NamedTuple):
     @property
     def path(self) -> str:
         """The URL path of the collection that the object belongs to."""
-        resource, namespace = self.resource, self.manifest.namespace
-        group = f"/apis/{resource.group}" if resource.group else "/api"
-        scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
-        return f"{group}/{resource.version}{scope}/{resource.plural}"
+        return path_of(self.resource.api_version, self.resource.plural, quote(self.manifest.namespace, safe=""))
 
 
 def read(sources: Iterable[str]) -> list[Applicable]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from kubestow.api.natural_order import natural
 from kubestow.api.node import Node
-from kubestow.apiserver.resources import BY_STORAGE
+from kubestow.apiserver.controllers.pods import PHASE
 from kubestow.apiserver.store.records import Change
 from kubestow.apiserver.store.store import Store
 from kubestow.cli.scheduler.live import LiveScheduler
@@ -25,7 +25,6 @@ from kubestow.scheduler.cluster.arrays import IntArray
 from kubestow.scheduler.cluster.nodes import CPU, MEMORY
 
 ZONE = "topology.kubernetes.io/zone"
-_PHASE = BY_STORAGE["pods"].selectable_fields.index("status.phase")
 _READ = 2_000
 """Number of the newest decisions that are read."""
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -74,15 +73,15 @@ class Overview:
         self._nodes = scheduler.core.cluster.nodes
         self._changes = 0
         pods = store.collection("pods")
-        self.phases.update(record.fields[_PHASE] for record in pods.objects.values())
+        self.phases.update(record.fields[PHASE] for record in pods.objects.values())
         pods.subscribers.append(self._pod_changed)
 
     def _pod_changed(self, change: Change) -> None:
         self._changes += 1
         if change.previous is not None:
-            self.phases[change.previous.fields[_PHASE]] -= 1
+            self.phases[change.previous.fields[PHASE]] -= 1
         if change.type != "DELETED":
-            self.phases[change.record.fields[_PHASE]] += 1
+            self.phases[change.record.fields[PHASE]] += 1
 
     @property
     def version(self) -> Hashable:
