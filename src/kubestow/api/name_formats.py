@@ -1,6 +1,7 @@
 """Formats of names, such as labels of DNS, with Kubernetes' messages."""
 
 import re
+from collections.abc import Callable
 from functools import cached_property
 
 _ENDS = "start and end with an alphanumeric character"
@@ -18,16 +19,16 @@ class NameFormat:
         self._longest = longest
 
     @cached_property
-    def _form(self) -> re.Pattern[str]:
-        return re.compile(self._pattern)
+    def _matches(self) -> Callable[[str], object]:
+        return re.compile(self._pattern).fullmatch
 
     def problems(self, text: str, unit: str = "bytes") -> list[str]:
         """Return why a text does not have the format; empty if it does. The length is in bytes or in `characters`."""
-        matches, length = self._form.fullmatch(text), len(text)
-        if matches and length <= self._longest:
+        matches = self._matches(text)
+        if matches and len(text) <= self._longest:
             return []
         problems = [] if matches else [self.message]
-        if (length if unit == "characters" else len(text.encode())) > self._longest:
+        if len(text if unit == "characters" else text.encode()) > self._longest:
             problems.insert(0, f"must be no more than {self._longest} {unit}")
         return problems
 

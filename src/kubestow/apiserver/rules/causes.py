@@ -71,17 +71,17 @@ def check_required(holder: dict[str, Any], path: str, *names: str) -> Iterator[C
             yield required(f"{path}.{name}")
 
 
-def check_choice(value: Any, known: Sequence[str], path: str) -> Iterator[Cause]:
+def check_choice(value: Any, known: Sequence[str], path: str) -> Sequence[Cause]:
     """Check that a value is in an enumeration."""
-    if value not in known:
-        yield unsupported(path, value, known)
+    return () if value in known else (unsupported(path, value, known),)
 
 
 def check_enums(holder: dict[str, Any], path: str, choices: Mapping[str, Sequence[str]]) -> Iterator[Cause]:
     """Check that the values of some fields, where set, are in their enumerations."""
     for name, known in choices.items():
-        if holder.get(name) is not None:
-            yield from check_choice(holder[name], known, f"{path}.{name}" if path else name)
+        value = holder.get(name)
+        if value is not None and value not in known:
+            yield unsupported(f"{path}.{name}" if path else name, value, known)
 
 
 def check_unchanged(new: dict[str, Any], old: dict[str, Any], path: str, *names: str) -> Iterator[Cause]:
@@ -100,13 +100,12 @@ def immutable(*names: str, of: str = "") -> Callable[[dict[str, Any], dict[str, 
     return lambda new, old: check_unchanged(holder(new), holder(old), of, *names)
 
 
-def check_text(holder: dict[str, Any], path: str, name: str, name_format: Wrong | None = None) -> Iterator[Cause]:
+def check_text(holder: dict[str, Any], path: str, name: str, name_format: Wrong | None = None) -> Sequence[Cause]:
     """Check that a field is set and, with `name_format`, valid."""
     text = holder.get(name)
     if not text:
-        yield required(f"{path}.{name}")
-    elif name_format is not None:
-        yield from check_name(f"{path}.{name}", text, name_format)
+        return (required(f"{path}.{name}"),)
+    return () if name_format is None else check_name(f"{path}.{name}", text, name_format)
 
 
 def check_one(holder: dict[str, Any], path: str, kinds: Sequence[str], what: str) -> Iterator[Cause]:

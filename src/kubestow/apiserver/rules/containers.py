@@ -50,7 +50,7 @@ def check_containers(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     names: set[str] = set()
     ports: set[str] = set()
     for kind in ("containers", "initContainers", "ephemeralContainers"):
-        for where, container in each(spec.get(kind, ()), f"{path}.{kind}"):
+        for where, container in each(spec[kind], f"{path}.{kind}") if kind in spec else ():
             yield from _check_container(container, where, spec)
             name = container.get("name", "")
             if name and name in names:

@@ -59,10 +59,10 @@ def quote_value(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def check_name(path: str, text: str, name_format: Wrong) -> Iterator[Cause]:
+def check_name(path: str, text: str, name_format: Wrong) -> Sequence[Cause]:
     """Check the format of the text in a field."""
-    for message in name_format(text):
-        yield path, INVALID, f"Invalid value: {quote_value(text)}: {message}"
+    messages = name_format(text)
+    return [(path, INVALID, f"Invalid value: {quote_value(text)}: {one}") for one in messages] if messages else ()
 
 
 def check_labels(labels: dict[str, str], path: str) -> Iterator[Cause]:
