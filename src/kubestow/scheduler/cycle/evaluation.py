@@ -356,12 +356,12 @@ class Evaluation:
 
     def _pre_score(self, rows: IntArray) -> dict[str, Any]:
         call, pod, view = self.profile.caller.call, self.pod, self.cluster.nodes
-        return {**self.states, **{hook.name: call(hook, pod, view, rows) for hook in self.profile.pre_score}}
+        return {hook.name: call(hook, pod, view, rows) for hook in self.profile.pre_score}
 
     def _score(self, rows: IntArray, states: dict[str, Any]) -> IntArray:
         totals: IntArray = np.zeros(len(rows), np.int64)
         for hook, weight in zip(self.profile.score, self.profile.weights, strict=True):
-            state = states.get(hook.name)
+            state = (self.states if hook.scores_by_filter_state else states).get(hook.name)
             if not isinstance(state, Skip):
                 raw, normalized = self.score_with(hook, state, rows)
                 self.scores.append(PluginScore(hook.name, weight, raw, normalized))

@@ -36,6 +36,8 @@ class Hook:
         """Whether it filters no pod that has a node and waits there for the capacity of a resize."""
         self.needs_state: bool = getattr(plugin, "needs_state", False)
         """Whether it is not called for a pod without a state from PreFilter."""
+        self.scores_by_filter_state = not hasattr(plugin, "pre_score")
+        """Whether Score gets the state from PreFilter; otherwise it gets that from PreScore, even if that is disabled."""
         self.is_reported = False
         """Whether the plugin was reported as slow."""
         self.evaluations = 0

@@ -109,17 +109,11 @@ def prepare(evaluation: Evaluation, group: PluginGroup, *, counted: bool = True)
 def prepare_scores(
     evaluation: Evaluation, group: PluginGroup, rows: IntArray, filter_states: dict[str, Any], *, counted: bool = True
 ) -> list[Scoring]:
-    """Run PreScore of a group for the feasible `rows`, which plugins with `sign` ignore.
-
-    A plugin without PreScore scores with its state of PreFilter.
-    """
+    """Run PreScore of a group for the feasible `rows`, which plugins with `sign` ignore."""
     call, pod, table = evaluation.profile.caller.call, evaluation.pod, evaluation.cluster.nodes
-    states = {
-        **filter_states,
-        **{hook.name: call(hook, pod, table, rows, rows=int(counted)) for hook in group.pre_score},
-    }
+    states = {hook.name: call(hook, pod, table, rows, rows=int(counted)) for hook in group.pre_score}
     return [
         Scoring(hook, weight, state)
         for hook, weight in group.score
-        if not isinstance(state := states.get(hook.name), Skip)
+        if not isinstance(state := (filter_states if hook.scores_by_filter_state else states).get(hook.name), Skip)
     ]
