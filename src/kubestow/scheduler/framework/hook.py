@@ -37,7 +37,7 @@ class Hook:
         self.needs_state: bool = getattr(plugin, "needs_state", False)
         """Whether it is not called for a pod without a state from PreFilter."""
         self.scores_by_filter_state = not hasattr(plugin, "pre_score")
-        """Whether Score gets the state from PreFilter; otherwise it gets that from PreScore, even if that is disabled."""
+        """Whether Score gets the state from PreFilter; otherwise that from PreScore, even if that is disabled."""
         self.is_reported = False
         """Whether the plugin was reported as slow."""
         self.evaluations = 0
