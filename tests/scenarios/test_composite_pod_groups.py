@@ -185,6 +185,23 @@ def test_a_tree_has_at_most_four_levels(harness: SchedulerHarness, parents: int,
         assert harness.place_of("a0") == "gated"
 
 
+def test_a_tree_of_a_thousand_levels_stops_no_other_pod(harness: SchedulerHarness) -> None:
+    add_nodes(harness, 1)
+    add_composite(harness, "p0", 1)
+    for number in range(1000):
+        add_composite(harness, f"p{number + 1}", 1, parent=f"p{number}")
+    add_gang(harness, "deep", pods=1, parent="p1000")
+    add_gang(harness, "flat", pods=1, parent="p0")
+    add_gang(harness, "other", pods=1)
+    harness.run_for(1.0)
+    assert [len(bound(harness, name)) for name in ("deep", "flat", "other")] == [0, 0, 1]
+    root = harness.cluster.get(CompositePodGroup, "default/p0")
+    assert root is not None
+    harness.cluster.delete(root)
+    harness.run_for(1.0)
+    assert harness.place_of("flat0") == "incomplete"
+
+
 def test_groups_that_are_their_own_parents_never_start(harness: SchedulerHarness) -> None:
     add_nodes(harness, 1)
     add_composite(harness, "one", parent="other")

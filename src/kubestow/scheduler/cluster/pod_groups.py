@@ -54,7 +54,7 @@ class PodGroups:
         self._members: dict[str, Members] = {}
         self._changes = 0
         """Number of changes of members."""
-        self._quorums: dict[tuple[str, bool], bool] = {}
+        self._quorums: dict[tuple[str, bool, int], bool] = {}
         """The results of `has_quorum` for composite pod groups, which all pods of a tree ask for in turn."""
         self._quorums_at = (0, 0, 0)
 
@@ -136,12 +136,12 @@ class PodGroups:
         found: list[AnyGroup] = [*self._objects.group(group.key), *self._composites.group(group.key)]
         return sorted(found, key=lambda one: (one.metadata.creationTimestamp or "", one.metadata.name))
 
-    def leaves(self, group: AnyGroup) -> Iterator[PodGroup]:
-        """Yield the pod groups of a tree."""
+    def leaves(self, group: AnyGroup, levels: int = MOST_LEVELS) -> Iterator[PodGroup]:
+        """Yield the pod groups of a tree, whose further levels are ignored."""
         if isinstance(group, PodGroup):
             yield group
-        for child in self.children(group):
-            yield from self.leaves(child)
+        for child in self.children(group) if levels > 1 else ():
+            yield from self.leaves(child, levels - 1)
 
     def scheduled(self, group: AnyGroup) -> dict[str, str]:
         """Return the nodes of the pods of a tree that are assumed or bound, by UID."""
@@ -149,8 +149,11 @@ class PodGroups:
             return self.members(group.key).scheduled
         return {uid: node for leaf in self.leaves(group) for uid, node in self.members(leaf.key).scheduled.items()}
 
-    def has_quorum(self, group: AnyGroup, *, scheduled: bool = False) -> bool:
-        """Return whether a pod group has enough pods, or enough that are scheduled; a composite one, enough groups."""
+    def has_quorum(self, group: AnyGroup, *, scheduled: bool = False, levels: int = MOST_LEVELS) -> bool:
+        """Return whether a pod group has enough pods, or enough that are scheduled; a composite one, enough groups.
+
+        Further levels are ignored.
+        """
         if isinstance(group, PodGroup):
             members = self.members(group.key)
             return (len(members.scheduled) if scheduled else members.count) >= (group.min_count or 1)
@@ -158,10 +161,12 @@ class PodGroups:
         if version != self._quorums_at:
             self._quorums_at = version
             self._quorums.clear()
-        found = self._quorums.get((group.key, scheduled))
+        key = group.key, scheduled, levels
+        found = self._quorums.get(key)
         if found is None:
-            ready = sum(self.has_quorum(child, scheduled=scheduled) for child in self.children(group))
-            found = self._quorums[group.key, scheduled] = ready >= (group.min_count or 1)
+            children = self.children(group) if levels > 1 else ()
+            ready = sum(self.has_quorum(child, scheduled=scheduled, levels=levels - 1) for child in children)
+            found = self._quorums[key] = ready >= (group.min_count or 1)
         return found
 
     # Changes of members

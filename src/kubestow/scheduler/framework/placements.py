@@ -7,7 +7,7 @@ import msgspec
 
 from kubestow.api.pod_groups import AnyGroup, CompositePodGroup, PodGroup
 from kubestow.scheduler.cluster.arrays import IntArray
-from kubestow.scheduler.cluster.pod_groups import PodGroups
+from kubestow.scheduler.cluster.pod_groups import MOST_LEVELS, PodGroups
 from kubestow.scheduler.cluster.pods import PodInfo
 
 
@@ -40,9 +40,12 @@ class TriedGroup(msgspec.Struct, frozen=True):
         return [leaf for child in self.children for leaf in child.leaves] if self.is_composite else [self]
 
 
-def tried_tree(groups: PodGroups, root: AnyGroup, pods: Mapping[str, Sequence[PodInfo]]) -> TriedGroup:
+def tried_tree(
+    groups: PodGroups, root: AnyGroup, pods: Mapping[str, Sequence[PodInfo]], levels: int = MOST_LEVELS
+) -> TriedGroup:
     """Return a group with the groups below it; `pods` are those to try, by the key of their group."""
-    meta, children = root.metadata, [tried_tree(groups, child, pods) for child in groups.children(root)]
+    meta, below = root.metadata, groups.children(root) if levels > 1 else ()
+    children = [tried_tree(groups, child, pods, levels - 1) for child in below]
     of_root = pods.get(root.key, ()) if isinstance(root, PodGroup) else [pod for one in children for pod in one.pods]
     return TriedGroup(meta.namespace, meta.name, root, of_root, children)
 

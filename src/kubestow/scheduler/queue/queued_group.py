@@ -113,9 +113,12 @@ class PodsOfGroups:
 
     def tree(self, key: str) -> Iterator[str]:
         """Yield the keys of a group that has a root and of the groups below it."""
-        yield key
-        for child in self._children.get(key, ()):
-            yield from self.tree(child)
+        # Without recursion: a tree has any number of levels.
+        found = [key]
+        while found:
+            key = found.pop()
+            yield key
+            found += self._children.get(key, ())
 
     def group_with(self, uid: str) -> QueuedGroup | None:
         """Return the waiting group that has a pod."""
