@@ -233,6 +233,13 @@ def test_a_composite_group_has_groups_as_members(composing: Client) -> None:
     }
 
 
+def test_the_size_of_a_gang_of_groups_cannot_change(composing: Client) -> None:
+    spec = {"schedulingPolicy": {"gang": {"minGroupCount": 2}}, **made_from("w", "t")}
+    made = composing.create(COMPOSITES, {"metadata": {"name": "c"}, "spec": spec})
+    status, refused = changed(composing, COMPOSITES, made, schedulingPolicy={"gang": {"minGroupCount": 1}})
+    assert (status, causes(refused)) == (422, {"spec.schedulingPolicy": "Invalid value: field is immutable"})
+
+
 @pytest.mark.parametrize(
     ("spec", "field", "message"),
     [

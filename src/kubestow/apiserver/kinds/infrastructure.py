@@ -76,7 +76,7 @@ KINDS = (
         rules=Rules(
             pod_groups.default_group,
             validate=pod_groups.validate_composite_group,
-            validate_update=pod_groups.validate_group_update,
+            validate_update=pod_groups.validate_composite_group_update,
             validate_status=pod_groups.validate_group_status,
             drop_disabled_fields=pod_groups.drop_disabled_fields,
         ),

@@ -1,6 +1,6 @@
 """Rules for pod groups, for groups of them, and for workloads, which hold templates of both.
 
-After creation, only the size of a gang can change.
+After creation, only the size of a gang can change, unless it is one of groups.
 """
 
 from collections.abc import Iterator, Sequence
@@ -86,6 +86,11 @@ def _check_group(spec: Object, count: str) -> Iterator[Cause]:
 def validate_group_update(new: Object, old: Object) -> Iterator[Cause]:
     """Check that the spec is unchanged, except for the size of a gang."""
     return _check_unchanged(new["spec"], old["spec"], "spec")
+
+
+def validate_composite_group_update(new: Object, old: Object) -> Iterator[Cause]:
+    """Check that the spec is unchanged."""
+    return _check_same(new["spec"], old["spec"], "spec", (*_KEPT, "schedulingPolicy"))
 
 
 def validate_group_status(new: Object, _old: Object) -> Iterator[Cause]:
@@ -179,13 +184,17 @@ def _check_same_templates(new: Object, old: Object, path: str) -> Iterator[Cause
 
 def _check_unchanged(new: Object, old: Object, path: str) -> Iterator[Cause]:
     """Check that the fields of a group or template are unchanged, except for the size of a gang."""
-    for name in _KEPT:
-        if new.get(name) != old.get(name):
-            yield f"{path}.{name}", INVALID, _IMMUTABLE
+    yield from _check_same(new, old, path, _KEPT)
     after, before = new.get("schedulingPolicy") or {}, old.get("schedulingPolicy") or {}
     if after.get("basic") != before.get("basic"):
         yield f"{path}.schedulingPolicy.basic", INVALID, _IMMUTABLE
     yield from check_presence(after, before, f"{path}.schedulingPolicy", "gang")
+
+
+def _check_same(new: Object, old: Object, path: str, names: Sequence[str]) -> Iterator[Cause]:
+    for name in names:
+        if new.get(name) != old.get(name):
+            yield f"{path}.{name}", INVALID, _IMMUTABLE
 
 
 def check_presence(new: Object, old: Object, path: str, name: str) -> Iterator[Cause]:
