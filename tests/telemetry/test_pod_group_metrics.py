@@ -125,6 +125,17 @@ def test_preemptions_by_groups_are_counted() -> None:
     assert evaluated["count preemptor=podgroup result=Success"] == 1
 
 
+def test_a_group_that_may_not_preempt_is_not_evaluated() -> None:
+    registry = Registry()
+    with SchedulerHarness(features=features(), metrics=SchedulerMetrics(registry, features())) as world:
+        add_nodes(world, 1, cpu="1")
+        world.cluster.add(make_pod_group("a", 2))
+        add_members(world, "a", range(2), spec={"preemptionPolicy": "Never"})
+        world.run_for(0.5)
+    assert values(registry, "scheduler_workload_preemption_attempts_") == {"total result=Unschedulable": 1}
+    assert values(registry, "scheduler_preemption_evaluation_duration_seconds_") == {}
+
+
 def test_groups_in_the_queue_are_counted() -> None:
     """They count once, with their arrivals; their pods count as pending pods."""
     registry = Registry()

@@ -164,6 +164,7 @@ class GroupScheduling:
         metrics, kind = self._metrics, type(group.group).__name__.lower()
         if found.attempted is not None:
             metrics.workload_preemption_attempts.inc(found.attempted.label)
+        if found.attempted is not None and found.seconds is not None:
             metrics.preemption_evaluation_seconds.observe(found.seconds, "podgroup", found.attempted.label)
         if found.disruptions:
             metrics.preemption_workload_disruptions.observe(found.disruptions, kind)

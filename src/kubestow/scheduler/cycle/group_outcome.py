@@ -116,8 +116,8 @@ class PostFiltered(msgspec.Struct, frozen=True):
     """By UID, the nodes that the pods will have once the victims are gone."""
     attempted: Code | None = None
     """The result of the attempt to preempt; None if there was none."""
-    seconds: float = 0.0
-    """Time to find the victims."""
+    seconds: float | None = None
+    """Time to find the victims; None if none were searched for."""
 
 
 NOT_FILTERED = PostFiltered(Code.SKIP)

@@ -69,7 +69,10 @@ class GroupPostFilter:
             found = PostFiltered(Code.SUCCESS, _ONGOING, nodes=nodes)
         else:
             found = yield from self._preempt(answer, try_group)
-        return replace(found, plugin=hook.name, attempted=found.code, seconds=self._profile.caller.started() - start)
+        # A group that may not preempt, or waits for its victims, is not evaluated; one without possible victims is.
+        is_evaluated = answer.code is Code.UNRESOLVABLE if isinstance(answer, Rejection) else not answer.is_ongoing
+        seconds = self._profile.caller.started() - start if is_evaluated else None
+        return replace(found, plugin=hook.name, attempted=found.code, seconds=seconds)
 
     def _preempt(self, answer: GroupVictims, try_group: Try) -> Conversation[PostFiltered]:
         preemption = GroupPreemption(self._profile, self._cluster, self._cycles, self._nominator, answer.units)
