@@ -42,7 +42,7 @@ INTRODUCTION = """\
 
 <!-- Written by scripts/kube_scheduler_page.py; change it or src/kubestow/cli/scheduler/flags.py and run it again. -->
 
-What is the same as in kube-scheduler v1.37, and what differs. Decisions are the same, except for the one below; the
+What is the same as in kube-scheduler v1.37, and what differs. Decisions are the same, except for those below; the
 [plugin pages](plugins/README.md) describe each plugin.
 
 ## Decisions
@@ -50,6 +50,10 @@ What is the same as in kube-scheduler v1.37, and what differs. Decisions are the
 With `InPlacePodVerticalScalingSchedulerPreemption`, a pod whose deferred resize fits waits until the kubelet resizes
 it: [DeferredPodScheduling](plugins/DeferredPodScheduling.md) rejects it at Permit. In v1.37.0-rc.1, the attempt fails
 before Permit with the error that the pod is in the cache and cannot be assumed, and is repeated after each backoff.
+
+[Pod groups](../explanation/pod-groups.md), off by default, differ where pods share a ResourceClaim, where a binding
+fails, and in trees of more than four levels. [DynamicResources](plugins/DynamicResources.md) lists what differs for
+devices.
 
 ## Endpoints
 
