@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.cli.explain_files import Files, gang, node, workers
 
 
@@ -41,6 +43,18 @@ def test_a_tree_that_is_not_complete(tmp_path: Path) -> None:
     files = Files(tmp_path, node("n", "8"), part("a", 1, "all"), *workers("a", 1))
     output = files.explain("ml/a-0").output
     assert "parent composite pod group state not found for compositepodgroup/ml/all" in " ".join(output.split())
+
+
+@pytest.mark.parametrize("parents", [{}, {"all": "other", "other": "all"}])
+def test_a_group_without_a_complete_tree_does_not_fit(tmp_path: Path, parents: dict[str, str]) -> None:
+    """It is in no tree if a parent does not exist, or is below itself."""
+    groups = [composite(name, 1, parentCompositePodGroupName=parent) for name, parent in parents.items()]
+    files = Files(tmp_path, node("n", "8"), *groups, part("a", 1, "all"), *workers("a", 1))
+    found = json.loads(files.explain("podgroup/a", "-n", "ml", "-o", "json").output)
+    assert found["outcome"] == "unschedulable"
+    assert found["message"].startswith("failed to build hierarchy snapshot: ")
+    assert found["chosen"] == {}
+    assert [one["change"] for one in found["wouldFitIf"]] == ["parent all of pod group ml/a removed"]
 
 
 def test_a_placement_cannot_be_chosen_for_a_group_of_a_tree(tmp_path: Path) -> None:

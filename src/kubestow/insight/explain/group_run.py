@@ -4,7 +4,7 @@ A group of a tree is tried with the whole tree. All reservations are undone. Amo
 first is chosen.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -33,7 +33,11 @@ class GroupRun:
         self.scheduled = 0 if world.cluster.groups is None else len(world.cluster.groups.members(group.key).scheduled)
         if not self.pods:
             raise ExplainError(f"pod group {group.key} has no pending pods; {self.scheduled} have a node")
-        self.notes = tuple(_notes(world, group))
+        root = _root(world, group)
+        part_of = f"it is part of composite pod group {root.metadata.name}, all pods of which are tried together."
+        self.notes = () if root is group else (part_of,)
+        self.waits = _missing_root(world, group)
+        """Why the group is not tried at all: its tree is not complete."""
         self.lacks = max(0, group.min_count - self.scheduled - len(self.pods))
         """Number of pods of a gang that do not exist yet."""
         # If pods are missing, the cycle would end before it has tried one.
@@ -67,11 +71,11 @@ class GroupRun:
     def decision(self) -> GroupDecision:
         """Return the decision in the form of the JSON schema."""
         decision = group_decision(_to_try(self.group, self.pods), self.outcome)
-        if not self.lacks:
+        if not self.lacks and not self.waits:
             return decision
-        message = f"the gang waits for {self.lacks} more pods to be created"
-        missing = self.group.min_count - self.scheduled - self.best
-        unschedulable = replace(decision, outcome=schema.UNSCHEDULABLE, chosen={}, placement="")
+        message = self.waits or f"the gang waits for {self.lacks} more pods to be created"
+        missing = max(0, self.group.min_count - self.scheduled - self.best)
+        unschedulable = replace(decision, outcome=schema.UNSCHEDULABLE, chosen={}, placement="", victims=())
         return replace(unschedulable, message=message, missing=missing)
 
 
@@ -108,13 +112,10 @@ def _root(world: World, group: PodGroup) -> AnyGroup:
     return group if groups is None else groups.root_of(group) or group
 
 
-def _notes(world: World, group: PodGroup) -> Iterator[str]:
-    groups, root = world.cluster.groups, _root(world, group)
-    if root is not group:
-        name = root.metadata.name
-        yield f"it is part of composite pod group {name}, all pods of which are tried together."
-    elif groups is not None and groups.parent_key(group):
-        yield f"it is tried alone, but waits: {groups.missing_root(group)}."
+def _missing_root(world: World, group: PodGroup) -> str:
+    """Return why a group has no root; empty if it has one."""
+    groups = world.cluster.groups
+    return "" if groups is None or groups.root_of(group) is not None else groups.missing_root(group)
 
 
 def assume_group(run: GroupRun) -> None:

@@ -70,6 +70,10 @@ class _Search:
     def changes(self) -> Iterator[Change]:
         """Yield the changes to try."""
         run, group = self._run, self._run.group
+        of_group = [one for one in self._more if any(isinstance(obj, PodGroup) for obj in one.objects)]
+        if run.waits:
+            yield from of_group
+            return
         enough = run.scheduled + run.best
         if 0 < enough < group.min_count:
             policy = replace(group.spec.schedulingPolicy, gang=GangPolicy(enough))
@@ -78,7 +82,7 @@ class _Search:
         if run.lacks:
             yield _of_group(group, f"{run.lacks} more pods like {run.pods[0].key} created", 0.2)
             return
-        yield from (one for one in self._more if any(isinstance(obj, PodGroup) for obj in one.objects))
+        yield from of_group
         if group.topology_key:
             yield _of_group(group, f"topology constraint {group.topology_key} removed", 0.6, schedulingConstraints=None)
         for change in self._of_pods():
