@@ -76,6 +76,23 @@ class Patient:
         return Wait(1.0)
 
 
+class Undecided:
+    """Fails to decide whether a group is feasible when some of its pods remain."""
+
+    name = "Undecided"
+    remaining = 0
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+    def permit(self, state: None, pod: PodInfo, node: str) -> None:
+        pass
+
+    def placement_feasible(self, group: TriedGroup, scheduled: int, remaining: int) -> None:
+        if remaining == self.remaining:
+            raise RuntimeError("unknown")
+
+
 @pytest.mark.parametrize("pods", [2, 4])
 def test_a_plugin_scores_placements(start: Start, pods: int) -> None:
     """Its scores are added to the others, whether placements are tried or counted."""
@@ -125,6 +142,22 @@ def test_a_plugin_that_fails_is_named(start: Start) -> None:
     assert found.message.startswith('running PlacementScore plugins: plugin "Broken" failed with: ')
     assert message(harness, "a0") == found.message
     assert harness.core.cluster.assumed_count == 0
+
+
+@pytest.mark.parametrize(("remaining", "cpu"), [(3, "9"), (1, "9"), (0, "9"), (2, "1"), (3, "1")])
+def test_a_group_is_not_placed_if_a_plugin_fails_to_decide(
+    start: Start, monkeypatch: pytest.MonkeyPatch, remaining: int, cpu: str
+) -> None:
+    """That applies before its first pod is tried, too, and if the pods that fit are only counted."""
+    monkeypatch.setattr(Undecided, "remaining", remaining)
+    harness = start(plugins=[Undecided], features=features())
+    add_nodes(harness, 1, cpu=cpu)
+    add_gang(harness, "a", pods=3)
+    harness.run_for(0.5)
+    assert bound(harness, "a") == []
+    assert condition(harness, "a").message == (
+        'failed to evaluate placement feasibility: running PlacementFeasible plugin "Undecided": unknown'
+    )
 
 
 def test_permission_that_another_plugin_withholds(start: Start) -> None:

@@ -195,6 +195,8 @@ class _GroupCycle:
         while remaining and status.code is not Code.UNSCHEDULABLE:
             remaining -= 1
             status = self._feasible(self._scheduled + fitting, remaining)
+            if status.code is Code.ERROR:
+                return None
         outcomes = counts.outcomes(placement, within, failed=len(self._group.pods) - fitting - remaining)
         return None if outcomes is None else Trial(status, outcomes, "" if placement is None else placement.name)
 
@@ -312,6 +314,8 @@ class _GroupCycle:
         status = self._feasible(scheduled, len(pods))
         if status.code is Code.UNSCHEDULABLE:
             return Trial(unschedulable_group(*status.reasons), outcomes, name)
+        if status.code is Code.ERROR:
+            return Trial(status, outcomes, name)
         for number, pod in enumerate(pods, 1):
             outcome = yield from self._cycles.schedule(self._profile, pod, self._within(placement), in_group=True)
             outcomes.append(outcome)
