@@ -11,8 +11,8 @@ from kubestow.config import Features
 from kubestow.scheduler.cluster.events import UNSCHEDULED_POD_ADD
 from kubestow.telemetry.metrics.registry import Registry
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
-from kubestow.testing import SchedulerHarness, make_node, make_pod, make_pod_group
-from support.scenarios.gangs import add_gang, add_members, add_nodes, features
+from kubestow.testing import SchedulerHarness, make_composite_pod_group, make_node, make_pod, make_pod_group
+from support.scenarios.gangs import TREE_GATES, add_gang, add_members, add_nodes, features
 from support.telemetry.samples import values
 
 
@@ -101,6 +101,20 @@ def test_placements_are_counted() -> None:
         f"total {profile} result=feasible": 1,
         f"total {profile} result=infeasible": 1,
     }
+
+
+def test_each_trial_of_a_group_in_a_placement_is_counted() -> None:
+    """In a tree, a group is tried within each placement of its parent; after a failure, once more for preemption."""
+    registry = Registry()
+    with SchedulerHarness(features=features(*TREE_GATES), metrics=SchedulerMetrics(registry, features())) as world:
+        add_nodes(world, 2, cpu="1", racks=2)
+        world.cluster.add(make_pod("victim", cpu="1", node="n0"))
+        world.cluster.add(make_composite_pod_group("top", topology_key="rack", priority=1))
+        add_gang(world, "a", 2, parent="top", priority=1)
+        world.run_for(0.5)
+    profile = "profile=default-scheduler"
+    assert values(registry, "scheduler_generated_placements_") == {f"total {profile}": 4}
+    assert values(registry, "scheduler_placement_evaluations_") == {f"total {profile} result=infeasible": 4}
 
 
 def test_preemptions_by_groups_are_counted() -> None:

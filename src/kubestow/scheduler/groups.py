@@ -132,8 +132,7 @@ class GroupScheduling:
         profile, seconds = attempts[0].profile, self._stopwatch() - started
         self._metrics.podgroup_scheduling_algorithm_seconds.observe(seconds)
         of_leaves = outcome.leaves or (outcome,)
-        for of_leaf in of_leaves:
-            self._count_placements(of_leaf, profile.name)
+        self._count_placements(outcome, profile.name)
         self._count_preemption(outcome.found, group)
         self._observer.on_group_decision(group, profile, outcome, seconds)
         if outcome.found.victims and group.group is not None:
@@ -154,8 +153,8 @@ class GroupScheduling:
             self._write_condition(leaf, of_leaf.code, of_leaf.message)
 
     def _count_placements(self, outcome: GroupOutcome, profile: str) -> None:
-        self._metrics.generated_placements.add(len(outcome.tried), profile)
-        for one in outcome.tried:
+        self._metrics.generated_placements.add(len(outcome.evaluated), profile)
+        for one in outcome.evaluated:
             result = "feasible" if one.fits else "infeasible"
             self._metrics.placement_evaluations.inc(profile, result)
             self._metrics.placement_evaluation_seconds.observe(one.seconds, profile, result)

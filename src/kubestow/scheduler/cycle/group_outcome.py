@@ -133,6 +133,8 @@ class GroupOutcome(msgspec.Struct, frozen=True):
     """The outcome of each pod. If `code` is SUCCESS, the placed pods are to be bound."""
     found: PostFiltered = NOT_FILTERED
     tried: tuple[TriedPlacement, ...] = ()
+    evaluated: tuple[TriedPlacement, ...] = ()
+    """All placements in which a pod group was tried: in a tree, within each one of its parent; and for preemption."""
     placement: str = ""
     """The name of the chosen placement."""
     revision: int = 0

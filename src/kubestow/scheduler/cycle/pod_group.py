@@ -85,14 +85,21 @@ class GroupCycles:
 
     def schedule(self, profile: Profile, group: TriedGroup) -> Conversation[GroupOutcome]:
         """Schedule the pods of a group; yield the calls to extenders. A failure is an outcome, not an exception."""
-        return _GroupCycle(self, profile, group, []).run()
+        return _GroupCycle(self, profile, group, [], []).run()
 
 
 class _GroupCycle:
     """One cycle of one group, or the part of it that tries a group of a tree."""
 
-    def __init__(self, by: GroupCycles, profile: Profile, group: TriedGroup, hidden: list[tuple[Pod, str]]) -> None:
-        """`hidden` gets the nominations of pods that found a node in a trial."""
+    def __init__(
+        self,
+        by: GroupCycles,
+        profile: Profile,
+        group: TriedGroup,
+        hidden: list[tuple[Pod, str]],
+        evaluated: list[TriedPlacement],
+    ) -> None:
+        """`hidden` gets the nominations of pods that found a node in a trial; `evaluated`, the placements tried."""
         self._by = by
         self._cluster = by.cluster
         self._cycles = by.cycles
@@ -101,6 +108,7 @@ class _GroupCycle:
         groups = by.cluster.groups
         self._scheduled = 0 if groups is None else len(groups.members(group.key).scheduled)
         self._hidden = hidden
+        self._evaluated = evaluated
 
     def run(self) -> Conversation[GroupOutcome]:
         revision, extenders, groups = self._cluster.revision, self._cycles.extenders, self._cluster.groups
@@ -116,7 +124,8 @@ class _GroupCycle:
         for pod, node in self._hidden:
             if pod.metadata.uid in refused:
                 self._by.nominations.nominate(pod, node)
-        outcome = partial(GroupOutcome, found=found, revision=revision, extenders=extenders)
+        evaluated = tuple(self._evaluated)
+        outcome = partial(GroupOutcome, found=found, revision=revision, extenders=extenders, evaluated=evaluated)
         of_leaves = []
         for (leaf, of_leaf), number in zip(by_leaf, scheduled, strict=True):
             status, placement = _after(of_leaf.status, found), of_leaf.placement if of_leaf.fits else ""
@@ -172,6 +181,8 @@ class _GroupCycle:
         else:
             found = None if counts is None else (yield from self._try_by_counts(placements, counts))
             trial = found or (yield from self._try_all(placements))
+        if not self._group.is_composite:
+            self._evaluated += trial.tried
         if trial.status.code is Code.UNSCHEDULABLE:
             first = f"0/{len(placements)} placements are available, first placement status: {trial.status.summary}"
             trial = replace(trial, status=unschedulable_group(first))
@@ -343,7 +354,7 @@ class _GroupCycle:
         children, parts, fitting = self._group.children, list[Trial](), 0
         status = self._feasible(0, len(children))
         for child in () if status.code in (Code.UNSCHEDULABLE, Code.ERROR) else children:
-            part = yield from _GroupCycle(self._by, self._profile, child, self._hidden).find_within(placement)
+            part = yield from self._part(child).find_within(placement)
             parts.append(part)
             if part.status.code is Code.ERROR:
                 why = "composite pod group evaluation failed due to child error"
@@ -360,6 +371,9 @@ class _GroupCycle:
             self._undo(trial)
         # After an error, it does not matter which groups fit.
         return replace(trial, parts=()) if status.code is Code.ERROR else trial
+
+    def _part(self, child: TriedGroup) -> "_GroupCycle":
+        return _GroupCycle(self._by, self._profile, child, self._hidden, self._evaluated)
 
     def _feasible(self, scheduled: int, remaining: int) -> Status:
         """Return whether enough pods have a node, if `remaining` pods have not been tried yet."""
