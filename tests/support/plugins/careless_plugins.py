@@ -170,6 +170,19 @@ class ReadsTime(_Careless):
         return int(self.handle.clock.now() + sum(map(ord, node.name))) % 100
 
 
+class KeepsMethods(_Careless):
+    """Reads the time and nominated pods by methods that it keeps."""
+
+    name = "KeepsMethods"
+    reads_pods = PodsRead.NOTHING
+
+    def prepare(self) -> None:
+        self.now, self.nominated_on = self.handle.clock.now, self.handle.nominator.nominated_on
+
+    def score(self, state: Any, pod: PodInfo, node: NodeRow) -> int:
+        return int(self.now() + 17 * len(list(self.nominated_on(node.name))) + sum(map(ord, node.name))) % 100
+
+
 class ReadsListers(_Careless):
     """Reads other objects of the scheduler's own cluster."""
 
@@ -203,6 +216,7 @@ CARELESS = (
     CopiesPods,
     CountsReservations,
     ReadsTime,
+    KeepsMethods,
     ReadsListers,
     Blocks,
 )

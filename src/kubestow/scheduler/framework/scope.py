@@ -229,7 +229,16 @@ class Tracked:
 
     def __getattr__(self, name: str) -> Any:
         self._note(name)
-        return getattr(self._state, name)
+        found = getattr(self._state, name)
+        if name in self._free or not callable(found):
+            return found
+
+        def call(*args: Any, **options: Any) -> Any:
+            # The plugin may have kept the method since its constructor.
+            self._note(name)
+            return found(*args, **options)
+
+        return call
 
     def __iter__(self) -> Iterator[Any]:
         self._note("")
