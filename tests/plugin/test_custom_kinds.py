@@ -24,10 +24,11 @@ from kubestow.plugin import (
     unstructured,
     watch,
 )
+from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.framework.declarations import WatchError
 from kubestow.scheduler.framework.profile import ProfileError
 from kubestow.scheduler.framework.registry import RegistryError, check_class
-from kubestow.testing import SchedulerHarness, make_node, make_object, make_pod
+from kubestow.testing import SchedulerHarness, make_node, make_object, make_pod, offline_handle
 from support.plugins.platform_plugins import ElasticQuota, QuotaGuard
 
 
@@ -168,8 +169,8 @@ def test_an_event_of_an_undeclared_kind_is_refused() -> None:
         SchedulerHarness(plugins=[Forgets])
 
 
-def test_a_failing_callback_affects_nobody_else() -> None:
-    """It is logged with file and line; pods are scheduled."""
+def test_a_failing_callback_affects_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged with the object, once for all objects; pods are scheduled."""
 
     class Fails:
         name = "Fails"
@@ -177,20 +178,37 @@ def test_a_failing_callback_affects_nobody_else() -> None:
 
         def __init__(self, args: Any, handle: Handle) -> None:
             widgets = handle.objects(Widget)
-            widgets.on_change(lambda key, _widget: int(key))
+            widgets.on_change(lambda _key, _widget: int("none"))
             self._index = widgets.index_by(lambda widget: 1 // len(widget.colour))
             self._seen: list[str] = []
             widgets.on_change(lambda key, _widget: self._seen.append(key))
 
         def pre_filter(self, pod: PodInfo) -> Any:
-            return SKIP if self._seen == ["default/w"] and not list(self._index) else unresolvable("not seen")
+            return (
+                SKIP if self._seen == ["default/w", "default/x"] and not list(self._index) else unresolvable("not seen")
+            )
 
     with SchedulerHarness(plugins=[Fails]) as harness:
         harness.cluster.add(make_node("n1"))
         harness.cluster.add(make_object(Widget, "w"))
+        harness.cluster.add(make_object(Widget, "x"))
         harness.cluster.add(make_pod("p"))
         harness.run_until_idle()
         assert harness.bindings == {"default/p": "n1"}
+    raised = [record.getMessage() for record in caplog.records if "Plugin raised" in record.getMessage()]
+    assert len(raised) == 2
+    assert all('object="default/w"' in line for line in raised)
+
+
+def test_numbers_that_columns_cannot_hold_change_nothing() -> None:
+    cluster = Cluster()
+    cluster.set_node(make_node("n1"))
+    columns = offline_handle(cluster).node_columns()
+    columns.set("n1", {"value": 3})
+    for wrong in (1 << 70, float("nan"), None):
+        with pytest.raises(ValueError, match="a number of node n1 does not fit int64"):
+            columns.set("n1", {"value": wrong})  # type: ignore[dict-item]
+    assert columns.values_of("n1") == {"value": 3}
 
 
 def test_objects_that_are_not_read_in_cycles_cannot_be_read_there() -> None:

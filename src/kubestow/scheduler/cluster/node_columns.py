@@ -40,10 +40,17 @@ class NodeColumns(Generic[N]):
         """Number of calls that set numbers."""
 
     def set(self, node: str, values: Values[N]) -> None:
-        """Replace all numbers of a node; an empty mapping removes them. Equal numbers change nothing."""
+        """Replace all numbers of a node; an empty mapping removes them. Equal numbers change nothing.
+
+        Raises ValueError for what the columns cannot hold, without changing anything.
+        """
         self.writes += 1
         if self._by_node.get(node, {}) == values:
             return
+        try:
+            np.fromiter(values.values(), self._dtype, len(values))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"node_columns: a number of node {node} does not fit {self._dtype}: {error}") from None
         if values:
             self._by_node[node] = dict(values)
         else:

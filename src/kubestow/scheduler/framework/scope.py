@@ -39,6 +39,7 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 N = TypeVar("N", int, float)
 
+_MAX_PROBLEMS = 100
 EVALUATING = frozenset(
     (
         *("pre_filter", "filter", "filter_rows", "passing_rows", "row_rejection", "copies_rows"),
@@ -300,6 +301,8 @@ class Scope:
         self._has_pod_indexes = False
         self._own_changes = 0
         self._running = 0
+        self._problems: set[tuple[str, str]] = set()
+        """The functions that raised, and the messages."""
         self._signed_version: int | None = None
         self._closing: list[Callable[[], object]] = []
         self.kinds = [] if watches is None else [one.kind for one in watches]
@@ -464,16 +467,40 @@ class Scope:
         return sum([columns.writes for columns in self._columns])
 
     def protected(self, function: Callable[..., Any], what: str) -> Callable[..., Any]:
-        """Return a function that logs an exception and returns None: a callback must not fail a change."""
+        """Return a function that logs an exception and returns None: a callback must not fail a change.
+
+        Each problem is logged once, with the object that it was first noticed about.
+        """
 
         def call(*args: Any) -> Any:
             try:
                 return function(*args)
             except Exception as error:
-                log.error("Plugin raised", err=error_text(error), plugin=self.plugin, method=what, at=place_of(error))
+                problem = what, error_text(error)
+                if problem not in self._problems:
+                    if len(self._problems) < _MAX_PROBLEMS:
+                        self._problems.add(problem)
+                    log.error(
+                        "Plugin raised",
+                        err=problem[1],
+                        plugin=self.plugin,
+                        method=what,
+                        at=place_of(error),
+                        **_subject(args),
+                        others="are not logged for the same problem",
+                    )
                 return None
 
         return call
+
+
+def _subject(args: Sequence[Any]) -> dict[str, str]:
+    """Return the object, or its key, that a callback was called for, as a field of a log entry."""
+    first = args[0] if args else None
+    key = first if isinstance(first, str) else getattr(first, "key", None)
+    if key is None and hasattr(first, "metadata"):
+        key = key_of(first)
+    return {"object": key} if isinstance(key, str) else {}
 
 
 class ScopedGuard(Guard):
