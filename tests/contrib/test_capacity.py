@@ -160,6 +160,14 @@ def test_the_status_shows_what_is_used() -> None:
         assert used(harness, "a") == {"cpu": "1500m", "memory": "0", "example.com/gpu": "0"}
 
 
+def test_an_invalid_status_is_replaced() -> None:
+    with scheduler(8) as harness:
+        written = {"used": {"cpu": "much", "other": "1"}}
+        harness.cluster.add(make_object(ElasticQuota, "quota", namespace="a", spec={"min": {"cpu": 4}}, status=written))
+        harness.run_for(2)
+        assert used(harness, "a") == {"cpu": "0"}
+
+
 def test_a_changed_quota_retries_pods() -> None:
     """Only the oldest quota of a namespace is applied; when it is deleted, the next one takes its place."""
     with scheduler(8) as harness:

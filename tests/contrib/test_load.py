@@ -1,10 +1,12 @@
 """The plugins that score nodes by measured utilization: sources, stale data, unmeasured pods, and arguments."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
 from kubestow.contrib.load import LoadVariationRiskBalancing, LowRiskOverCommitment, TargetLoadPacking
@@ -229,12 +231,29 @@ def test_reports_of_koordinator_count_while_they_are_recent() -> None:
     }
 
 
+def test_a_report_of_koordinator_with_an_invalid_amount_is_refused_by_itself() -> None:
+    """It cannot be decoded, so that those of other nodes go on counting."""
+    usage = {"nodeUsage": {"resources": {"cpu": "much"}}}
+    with pytest.raises(ValidationError, match="quantity 'much'"):
+        convert({"metadata": {"name": "n1"}, "status": {"nodeMetric": usage}}, NodeMetric)
+
+
+def test_outside_of_a_cluster_metrics_server_needs_an_address() -> None:
+    with pytest.raises(
+        RuntimeError,
+        match=r"token does not exist; outside of a cluster, set metricProvider\.address, tokenFile and caFile",
+    ):
+        fetched(LoadArgs(), Answers())
+
+
 def test_an_old_answer_of_a_load_watcher_is_refused() -> None:
     """A watcher may go on answering with what it measured long ago."""
-    old = {"timestamp": NOW - 500, **answer(n1=5)}
-    with pytest.raises(RuntimeError, match="the measurements are 500 s old"):
-        fetched(LoadArgs(watcherAddress="http://watcher:2020"), Answers(watcher=old))
-    new = {**old, "timestamp": NOW - 20}
+    for age in (500, 530):
+        old = {"timestamp": NOW - age, **answer(n1=5)}
+        # The same message each time, so that it is logged once.
+        with pytest.raises(RuntimeError, match=re.escape("measurements are older than staleAfterSeconds (180)")):
+            fetched(LoadArgs(watcherAddress="http://watcher:2020"), Answers(watcher=old))
+    new = {"timestamp": NOW - 20, **answer(n1=5)}
     assert fetched(LoadArgs(watcherAddress="http://watcher:2020"), Answers(watcher=new)) == {"n1": {("CPU", "AVG"): 5}}
 
 

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
 from kubestow.contrib.numa import NodeResourceTopologyMatch
@@ -271,6 +272,15 @@ def test_a_node_without_a_report_takes_any_pod() -> None:
         harness.cluster.add(guaranteed("q", 3))
         harness.run_until_idle()
         assert harness.bindings["default/q"] == "n1"
+
+
+def test_a_report_with_an_invalid_amount_is_refused() -> None:
+    """It cannot be decoded, so that the previous report of the node stays."""
+    resources = [{"name": "cpu", "available": "some", "allocatable": 4}]
+    with pytest.raises(ValidationError, match="quantity 'some'"):
+        convert(
+            {"metadata": {"name": "n1"}, "zones": [{"name": "node-0", "resources": resources}]}, NodeResourceTopology
+        )
 
 
 def test_without_the_definition_of_reports_nodes_take_any_pod() -> None:

@@ -168,7 +168,11 @@ class CapacityScheduling(PreFilter[None], PostFilter, Reserve[None]):
             return
         used = {name: quota.used.get(name, 0) for name in {**quota.min, **(quota.max or {}), **quota.used}}
         written = quota.source.status.used or {}
-        if parse_quantities(written) != used:
+        try:
+            is_written = parse_quantities(written) == used
+        except ValueError:
+            is_written = False
+        if not is_written:
             gone = dict.fromkeys(written.keys() - used.keys())
             self._objects.enqueue_patch(quota.source, status={"used": {**format_quantities(used), **gone}})
 

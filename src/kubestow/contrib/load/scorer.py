@@ -56,7 +56,7 @@ class LoadScorer(ScoreRows[None], Signs):
         found = await self._source.fetch()
         age = self.handle.clock.now() - found.timestamp
         if found.timestamp and age > self._max_age:
-            raise RuntimeError(f"the measurements are {age:.0f} s old")
+            raise RuntimeError(f"the measurements are older than staleAfterSeconds ({self._max_age:g})")
         return found
 
     def simulate(self) -> Measurements:

@@ -122,6 +122,10 @@ class Measurements(Struct, frozen=True):
 class _Resources(Struct, frozen=True):
     resources: dict[str, RawQuantity] = {}
 
+    def __post_init__(self) -> None:
+        """Refuse a report with text that is not an amount: those of other nodes count."""
+        parse_quantities(self.resources)
+
 
 class _NodeUsage(Struct, frozen=True):
     nodeUsage: _Resources = _Resources()
@@ -230,4 +234,8 @@ class Source:
 
 
 def _text(path: str) -> str:
-    return Path(path).read_text().strip()
+    try:
+        return Path(path).read_text().strip()
+    except FileNotFoundError as error:
+        advice = "; outside of a cluster, set metricProvider.address, tokenFile and caFile" if _ACCOUNT in path else ""
+        raise RuntimeError(f"{path} does not exist{advice}") from error

@@ -221,6 +221,8 @@ class NodeResourceTopologyMatch(
             report, reserved = self._topologies.get(node), dict[str, int]()
         else:
             report, reserved = self._reservations.report(node), self._reservations.reserved(node)
+        if report is None:
+            self._reported.pop(node, None)
         values = {} if report is None else dict(self._numbers_of(node, report))
         for name, amount in reserved.items():
             for zone in range(self._largest):

@@ -36,6 +36,10 @@ class ZoneResource(Struct, frozen=True):
     allocatable: RawQuantity = 0
     available: RawQuantity = 0
 
+    def __post_init__(self) -> None:
+        """Refuse a report with text that is not an amount: the previous one of the node stays."""
+        parse_quantities({"available": self.available, "allocatable": self.allocatable})
+
 
 class Zone(Struct, frozen=True):
     """A part of a node; zones of the type Node are NUMA zones."""
