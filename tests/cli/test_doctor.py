@@ -237,7 +237,9 @@ def test_rights_that_are_missing(shared_plane: Running, doctor: Callable[..., Re
     assert "bind the roles system:kube-scheduler and system:volume-scheduler" in done.output
 
 
-def test_kinds_of_a_plugin(shared_plane: Running, doctor: Callable[..., Result], tmp_path: Path) -> None:
+def test_kinds_of_a_plugin(
+    shared_plane: Running, doctor: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A missing definition is a note; a missing permission names the command that prints the role."""
     file = tmp_path / "guard.py"
     file.write_text(
@@ -264,7 +266,19 @@ def test_kinds_of_a_plugin(shared_plane: Running, doctor: Callable[..., Result],
     reader.write_text(yaml.safe_dump(content))
     output = " ".join(doctor("--kubeconfig", str(reader), "--plugin", str(file)).output.split())
     assert "PROBLEM plugin Guard: missing permissions: patch quotas/status.example.com" in output
-    assert "kubestow plugin rbac" in output
+    assert f"kubestow plugin rbac {file}" in output
+    info = tmp_path / "guards-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: guards\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[kubestow.plugins]\nGuard = guard:Guard\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    configuration = tmp_path / "guards.yaml"
+    configuration.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {filter: {enabled: [{name: Guard}]}}}]\n"
+    )
+    output = " ".join(doctor("--kubeconfig", str(reader), "--config", str(configuration)).output.split())
+    assert "`kubestow plugin rbac Guard`" in output
 
 
 def test_a_clock_that_is_off(doctor: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,7 +228,8 @@ class Checks:
             lacking = [one for one in needed if not await self._may(one.group, one.resource, one.verb, "")]
             if lacking:
                 listed = ", ".join(f"{one.verb} {one.resource}.{one.group}" for one in lacking)
-                advice = f"bind the role that `kubestow plugin rbac {loaded.source}` prints"
+                source = loaded.name if loaded.source.startswith("package ") else loaded.source
+                advice = f"bind the role that `kubestow plugin rbac {source}` prints"
                 yield Finding(PROBLEM, f"plugin {loaded.name}: missing permissions: {listed}", advice)
             elif needed:
                 yield Finding(OK, f"plugin {loaded.name}: all {len(needed)} permissions are granted")
