@@ -160,6 +160,17 @@ def test_the_status_shows_what_is_used() -> None:
         assert used(harness, "a") == {"cpu": "1500m", "memory": "0", "example.com/gpu": "0"}
 
 
+def test_a_status_that_was_not_written_is_written_later() -> None:
+    """It is not on a replica that becomes the leader only after the change."""
+    with scheduler(8) as harness:
+        harness.cluster.faults.fail("patch_object", "Forbidden")
+        harness.cluster.add(quota("a", {"cpu": 4}))
+        run(harness, "b", "b0")
+        assert used(harness, "a") is None
+        harness.run_for(30)
+        assert used(harness, "a") == {"cpu": "0"}
+
+
 def test_an_invalid_status_is_replaced() -> None:
     with scheduler(8) as harness:
         written = {"used": {"cpu": "much", "other": "1"}}

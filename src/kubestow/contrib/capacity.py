@@ -34,6 +34,7 @@ from kubestow.plugin import (
     Reserve,
     Resource,
     Skip,
+    Timer,
     custom_resource,
     format_quantities,
     on,
@@ -45,6 +46,8 @@ from kubestow.plugin import (
 
 STATUS_DELAY_SECONDS = 1.0
 """The time in which changes of the use of a quota are collected before its status is written."""
+STATUS_CHECK_SECONDS = 30.0
+"""The time after a write in which the status must show it. It does not if this replica was not the leader."""
 _ALWAYS_COMPARED = ("cpu", "memory", "ephemeral-storage")
 """A limit that does not list one of these is 0 for it."""
 _UNLIMITED = (1 << 63) - 1
@@ -119,6 +122,8 @@ class CapacityScheduling(PreFilter[None], PostFilter, Reserve[None]):
         """The use of all namespaces with a quota."""
         self._unwritten: set[str] = set()
         """The namespaces whose status will be written."""
+        self._checks: dict[str, Timer] = {}
+        """By namespace, when its status is compared again after a write."""
         self._pods = handle.pods.index_by(lambda pod: pod.namespace)
         self._objects = handle.objects(ElasticQuota)
         self._by_namespace = self._objects.index_by(lambda quota: quota.metadata.namespace)
@@ -163,6 +168,9 @@ class CapacityScheduling(PreFilter[None], PostFilter, Reserve[None]):
 
     def _write_status(self, namespace: str) -> None:
         self._unwritten.discard(namespace)
+        check = self._checks.pop(namespace, None)
+        if check is not None:
+            check.cancel()
         quota = self._quotas.get(namespace)
         if quota is None or quota.problem:
             return
@@ -175,6 +183,7 @@ class CapacityScheduling(PreFilter[None], PostFilter, Reserve[None]):
         if not is_written:
             gone = dict.fromkeys(written.keys() - used.keys())
             self._objects.enqueue_patch(quota.source, status={"used": {**format_quantities(used), **gone}})
+            self._checks[namespace] = self._handle.call_later(STATUS_CHECK_SECONDS, self._write_status, namespace)
 
     # What pods may use
 
