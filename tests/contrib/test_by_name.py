@@ -109,6 +109,24 @@ def test_commands_use_them(
     assert "Ignored" not in output
 
 
+@pytest.mark.parametrize(
+    ("plugin", "args", "problem"),
+    [
+        ("CapacityScheduling", "{limit: 1}", "args.limit: is not a known field; the plugin has no arguments"),
+        ("TargetLoadPacking", "{targetUtilization: 0}", "targetUtilization: Invalid value: 0"),
+        ("LowRiskOverCommitment", "{riskLimitWeights: {cpu: 7}}", "riskLimitWeights[cpu]: Invalid value"),
+        ("NodeResourceTopologyMatch", "{scoringStrategy: {type: Any}}", "scoringStrategy.type: Invalid value"),
+    ],
+)
+def test_a_configuration_with_wrong_arguments_is_invalid(tmp_path: Path, plugin: str, args: str, problem: str) -> None:
+    """It is before a scheduler is started with it."""
+    text = CONFIGURATION.replace("CapacityScheduling", plugin) + f"    pluginConfig: [{{name: {plugin}, args: {args}}}]"
+    (tmp_path / "scheduler.yaml").write_text(text)
+    result = CliRunner().invoke(main, ["config", "validate", str(tmp_path / "scheduler.yaml")])
+    assert result.exit_code == 1
+    assert problem in result.output
+
+
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Up]:
     """A cluster with the objects and their definition in files."""

@@ -264,6 +264,8 @@ def test_an_old_answer_of_a_load_watcher_is_refused() -> None:
         (TargetLoadPacking, {"metricProvider": {"type": "Prometheus"}}, "metricProvider.address: Required value"),
         (TargetLoadPacking, {"metricProvider": {"insecureSkipVerify": True}}, "set metricProvider.caFile"),
         (TargetLoadPacking, {"defaultRequestsMultiplier": "x"}, "defaultRequestsMultiplier: Invalid value"),
+        (TargetLoadPacking, {"defaultRequestsMultiplier": "nan"}, "defaultRequestsMultiplier: Invalid value"),
+        (TargetLoadPacking, {"defaultRequests": {"cpu": "much"}}, "defaultRequests: quantity 'much'"),
         (TargetLoadPacking, {"targetUtilization": 0}, "targetUtilization: Invalid value: 0: must be from 1 to 100"),
         (TargetLoadPacking, {"staleAfterSeconds": 0}, "staleAfterSeconds: Invalid value: 0.0: must be positive"),
         (LoadVariationRiskBalancing, {"safeVarianceMargin": -1}, "safeVarianceMargin: Invalid value: -1"),

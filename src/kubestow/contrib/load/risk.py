@@ -28,8 +28,8 @@ class LowRiskOverCommitmentArgs(LoadArgs, frozen=True, kw_only=True):
     riskLimitWeights: dict[str, float] = {}
     """By resource, the weight of the risk by limits, from 0 to 1; the rest is that of the risk by load."""
 
-    def check(self) -> None:
-        super().check()
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.positive("smoothingWindowSize")
         for name, weight in self.riskLimitWeights.items():
             if not 0 <= weight <= 1:

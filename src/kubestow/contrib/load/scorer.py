@@ -34,7 +34,6 @@ class LoadScorer(ScoreRows[None], Signs):
     reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: LoadArgs, handle: Handle) -> None:
-        args.check()
         self.handle = handle
         self.columns = handle.node_columns(float, default=np.nan)
         self.measured_until = 0.0

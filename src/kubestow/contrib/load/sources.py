@@ -59,7 +59,7 @@ class LoadArgs(Struct, frozen=True, kw_only=True):
     staleAfterSeconds: float = 180
     """The age from which measurements do not count."""
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError for arguments that cannot be used."""
         provider = self.metricProvider
         if not self.watcherAddress and provider.type not in _PROVIDERS:

@@ -1,6 +1,7 @@
 """TargetLoadPacking: fills nodes up to a utilization of their CPU, and avoids those above it."""
 
 from collections.abc import Hashable
+from math import inf
 
 import numpy as np
 
@@ -25,6 +26,22 @@ class TargetLoadPackingArgs(LoadArgs, frozen=True, kw_only=True):
     targetUtilization: int = 40
     """In percent."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            usable = 0 < float(self.defaultRequestsMultiplier) < inf
+        except ValueError:
+            usable = False
+        if not usable:
+            value = self.defaultRequestsMultiplier
+            raise ValueError(f'defaultRequestsMultiplier: Invalid value: "{value}": must be a positive number')
+        if not 0 < self.targetUtilization <= 100:
+            raise ValueError(f"targetUtilization: Invalid value: {self.targetUtilization}: must be from 1 to 100")
+        try:
+            parse_quantities(self.defaultRequests)
+        except ValueError as error:
+            raise ValueError(f"defaultRequests: {error}") from None
+
 
 class TargetLoadPacking(LoadScorer):
     """Scores nodes by the utilization of their CPU with the pod: the closer below the target, the better."""
@@ -32,13 +49,7 @@ class TargetLoadPacking(LoadScorer):
     name = "TargetLoadPacking"
 
     def __init__(self, args: TargetLoadPackingArgs, handle: Handle) -> None:
-        try:
-            self._multiplier = float(args.defaultRequestsMultiplier)
-        except ValueError:
-            value = args.defaultRequestsMultiplier
-            raise ValueError(f'defaultRequestsMultiplier: Invalid value: "{value}": must be a number') from None
-        if not 0 < args.targetUtilization <= 100:
-            raise ValueError(f"targetUtilization: Invalid value: {args.targetUtilization}: must be from 1 to 100")
+        self._multiplier = float(args.defaultRequestsMultiplier)
         self._target = args.targetUtilization
         self._default = parse_quantities(args.defaultRequests or {"cpu": 1}).get("cpu", 0)
         super().__init__(args, handle)

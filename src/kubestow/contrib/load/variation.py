@@ -21,8 +21,8 @@ class LoadVariationRiskBalancingArgs(LoadArgs, frozen=True, kw_only=True):
     safeVarianceSensitivity: float = 1.0
     """The root of the standard deviation that counts: with 2, small variations weigh more."""
 
-    def check(self) -> None:
-        super().check()
+    def __post_init__(self) -> None:
+        super().__post_init__()
         for field in ("safeVarianceMargin", "safeVarianceSensitivity"):
             if getattr(self, field) < 0:
                 raise ValueError(f"{field}: Invalid value: {getattr(self, field)}: must not be negative")

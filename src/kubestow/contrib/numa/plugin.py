@@ -82,7 +82,7 @@ class NodeResourceTopologyMatchArgs(Struct, frozen=True):
     preemptionMode: str = "Disabled"
     """Accepted for compatibility: reports do not say which zone a victim would free, so preemption does not help."""
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError for a value that does not exist."""
         strategies = (*scoring.STRATEGIES, scoring.LEAST_ZONES)
         for field, value, valid, kind in (
@@ -114,7 +114,6 @@ class NodeResourceTopologyMatch(
     reads_pods = PodsRead.NOTHING
 
     def __init__(self, args: NodeResourceTopologyMatchArgs, handle: Handle) -> None:
-        args.check()
         self._strategy = scoring.STRATEGIES.get(args.scoringStrategy.type)
         """None: the number of zones counts."""
         self._weights = {resource.name: resource.weight for resource in args.scoringStrategy.resources}

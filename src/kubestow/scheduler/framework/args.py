@@ -14,6 +14,7 @@ the mapping from the configuration file, or None.
 import dataclasses
 import inspect
 import typing
+from types import NoneType
 from typing import Any
 
 import msgspec
@@ -32,6 +33,11 @@ def decode_args(plugin: Any, raw: Any) -> Any:
         return raw
     if not isinstance(raw, dict | None):
         raise ArgsError(f"args: must be a mapping, not {type(raw).__name__}")
+    if wanted is NoneType:
+        unknown = next((name for name in raw or {} if name not in _TYPE_FIELDS), None)
+        if unknown is not None:
+            raise ArgsError(f"args.{unknown}: is not a known field; the plugin has no arguments")
+        return None
     fields = _fields(wanted)
     given = {name: value for name, value in (raw or {}).items() if name in fields or name not in _TYPE_FIELDS}
     try:
@@ -47,7 +53,7 @@ def decode_args(plugin: Any, raw: Any) -> Any:
 
 
 def _annotation(plugin: Any) -> Any:
-    """Return the annotation of the constructor's first parameter, if that is a class with fields."""
+    """Return the annotation of the constructor's first parameter, if that is a class with fields, or None."""
     function = plugin.__init__ if inspect.isclass(plugin) else plugin
     parameters = list(inspect.signature(plugin).parameters)
     try:
@@ -58,7 +64,7 @@ def _annotation(plugin: Any) -> Any:
     is_class_of_fields = inspect.isclass(wanted) and (
         issubclass(wanted, msgspec.Struct) or dataclasses.is_dataclass(wanted) or typing.is_typeddict(wanted)
     )
-    return wanted if is_class_of_fields else None
+    return wanted if is_class_of_fields or wanted is NoneType else None
 
 
 def _fields(wanted: Any) -> list[str]:
