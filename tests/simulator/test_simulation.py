@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kubestow.api.pod import Pod
+from kubestow.contrib.numa.topology import NodeResourceTopology
 from kubestow.simulator import Latencies, Simulation
 from kubestow.simulator.bulk import Template
 from kubestow.simulator.checking import InvariantError
@@ -40,6 +41,15 @@ def test_a_deployment_becomes_pods_that_run(simulate: Simulate) -> None:
     simulation.settle()
     assert len(list(simulation.scheduled_pods())) == 5
     assert simulation.get("Deployment", "web")["status"]["readyReplicas"] == 5  # type: ignore[index]
+
+
+def test_an_object_that_a_plugin_cannot_read_is_refused(simulate: Simulate) -> None:
+    """It names the object and the field; at a live cluster the plugin would not see the object."""
+    simulation = simulate(kinds=(NodeResourceTopology,))
+    head = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "metadata": {"name": "n"}}
+    zone = {"name": "node-0", "type": "Node", "resources": [{"name": "cpu", "available": "many"}]}
+    with pytest.raises(ObjectError, match=r"NodeResourceTopology n: .*'many'.*zones\[0\]\.resources\[0\]"):
+        simulation.add({**head, "zones": [zone]})
 
 
 def test_jobs_end_and_free_their_resources(simulate: Simulate) -> None:

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from kubestow.api.codec import DecodeError, convert
 from kubestow.api.pod import Pod
 from kubestow.apiserver.errors import ApiError, invalid
 from kubestow.apiserver.objects.intent import Intent
@@ -73,11 +74,20 @@ class Contents:
             return
         try:
             if known is None:
+                self._require_decodable(obj)
                 self._create(resource, obj)
             else:
                 self._restore(resource, obj, known)
         except ApiError as error:
             raise ObjectError(f"{name_of(obj)}: {error.message}", obj, error) from None
+
+    def _require_decodable(self, obj: Object) -> None:
+        """Raise ObjectError if a plugin cannot read an object of a kind that it declares."""
+        for kind in self._plane.declared.get((obj["apiVersion"], obj["kind"]), ()):
+            try:
+                convert(kind, obj)
+            except DecodeError as error:
+                raise ObjectError(f"{name_of(obj)}: {error}", obj) from None
 
     def _create(self, resource: Resource, obj: Object) -> None:
         _require_pod_limit(resource, obj)
