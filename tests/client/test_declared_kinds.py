@@ -7,6 +7,7 @@ import pytest
 
 from kubestow.api.custom_kinds import CustomObject, custom_resource
 from kubestow.client.resources import declared_resource
+from kubestow.telemetry.metrics.client import ClientMetrics
 from support.client.doubles import node
 from support.client.scripted import Answer, Request, Script
 from support.client.virtualtime import run
@@ -39,11 +40,13 @@ def discovery(**resources: list[str]) -> Script:
 
 def test_declared_kind_is_requested_again_within_half_a_minute() -> None:
     """Its definition is often installed while the scheduler runs."""
+    metrics = ClientMetrics()
 
     async def main() -> None:
-        async with reflecting(discovery(), WIDGETS) as (server, noted, informer):
+        async with reflecting(discovery(), WIDGETS, metrics) as (server, noted, informer):
             await informer.synced.wait()
             assert noted.seen == [NOT_SERVED]
+            assert metrics.informer_unreadable.read() == {WIDGETS.labels: 1}
             await asyncio.sleep(600)
             count = len(server.requests)
             await asyncio.sleep(600)
@@ -94,11 +97,15 @@ def test_broken_api_of_a_declared_kind_counts_as_unavailable() -> None:
 def test_objects_that_cannot_be_decoded_do_not_affect_others(caplog: pytest.LogCaptureFixture) -> None:
     """The message names object and field."""
     bad = {"metadata": {"name": "bad", "resourceVersion": "4"}, "size": "large"}
+    metrics = ClientMetrics()
 
     async def main() -> None:
-        async with reflecting(Steps(initial(node("a", 3), bad, version="5")), WIDGETS) as (_, noted, informer):
+        script = Steps(initial(node("a", 3), bad, version="5"))
+        async with reflecting(script, WIDGETS, metrics) as (_, noted, informer):
             await informer.synced.wait()
             assert noted.seen == ["+a@3", "synced"]
+            assert metrics.informer_undecodable.read() == {WIDGETS.labels: 1}
+            assert metrics.informer_unreadable.read() == {WIDGETS.labels: 0}
 
     run(main())
     assert "bad" in caplog.text

@@ -109,8 +109,24 @@ def test_unreadable_object_keeps_its_last_state() -> None:
     informer.skip(Unreadable("MODIFIED", meta, "odd"))
     informer.replace([], [Unreadable("LISTED", meta, "odd")])
     assert list(informer.objects) == ["default/a"]
+    assert informer.undecodable == {"default/a"}
     informer.skip(Unreadable("DELETED", meta, "odd"))
+    assert not informer.undecodable
     assert noted.seen == ["+a@1", "synced", "-a@1"]
+
+
+@pytest.mark.parametrize("repaired", ["put", "replaced", "removed"])
+def test_an_object_that_can_be_decoded_again_is_not_counted(repaired: str) -> None:
+    informer = Informer(PODS, Noted())
+    informer.skip(Unreadable("ADDED", PlainMeta("a", "default", "uid-a", "1"), "odd"))
+    assert informer.undecodable == {"default/a"}
+    if repaired == "put":
+        informer.put(make("a", 2))
+    elif repaired == "replaced":
+        informer.replace([make("a", 2)])
+    else:
+        informer.remove(make("a", 2))
+    assert not informer.undecodable
 
 
 def test_failing_handler_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:

@@ -46,6 +46,8 @@ class Informer(Generic[T]):
         self._is_listed = False
         self._handler = handler
         self._problems: set[str] = set()
+        self.undecodable: set[str] = set()
+        """The keys of the objects whose latest version cannot be decoded."""
 
     def subscribe(self, handler: Handler[T]) -> None:
         """Call a handler for every existing object, and for all changes from now on."""
@@ -59,6 +61,8 @@ class Informer(Generic[T]):
         """Store an added or modified object and notify the handler."""
         meta = obj.metadata
         key = key_of(meta)
+        if self.undecodable:
+            self.undecodable.discard(key)
         old = self.objects.get(key)
         if old is not None and old.metadata.resourceVersion == meta.resourceVersion and old.metadata.uid == meta.uid:
             return
@@ -80,6 +84,7 @@ class Informer(Generic[T]):
     def remove(self, last: T) -> None:
         """Remove a deleted object and notify the handler; `last` is its last state."""
         key = key_of(last.metadata)
+        self.undecodable.discard(key)
         if self.objects.pop(key, None) is not None:
             self._notify_deleted(key, last)
 
@@ -102,13 +107,18 @@ class Informer(Generic[T]):
             )
         if self.resource.is_declared and len(self._problems) < _MAX_PROBLEMS:
             self._problems.add(unreadable.problem)
-        if unreadable.type == "DELETED" and (old := self.objects.pop(key, None)) is not None:
+        if unreadable.type != "DELETED":
+            self.undecodable.add(key)
+            return
+        self.undecodable.discard(key)
+        if (old := self.objects.pop(key, None)) is not None:
             self._notify_deleted(key, old)
 
     def replace(self, objects: Iterable[T], unreadable: Iterable[Unreadable] = ()) -> None:
         """Replace the content of the store by all objects of a list, and notify the handler of the differences."""
         present = set()
         listed = list(objects)
+        self.undecodable.clear()
         for bad in unreadable:
             self.skip(bad)
             present.add(key_of(bad.metadata))
@@ -122,6 +132,7 @@ class Informer(Generic[T]):
 
     def clear(self) -> None:
         """Remove all objects, and notify the handler."""
+        self.undecodable.clear()
         for key in tuple(self.objects):
             self._notify_deleted(key, self.objects.pop(key))
 

@@ -58,7 +58,13 @@ class Informers:
         task = self._tasks.pop(informer, None)
         if task is not None:
             task.cancel()
-        for gauge in (self._metrics.informer_queued, self._metrics.informer_version):
+        metrics = self._metrics
+        for gauge in (
+            metrics.informer_queued,
+            metrics.informer_version,
+            metrics.informer_unreadable,
+            metrics.informer_undecodable,
+        ):
             gauge.untrack(*informer.resource.labels)
         informer.unsubscribe()
 

@@ -88,6 +88,8 @@ class Reflector(Generic[T]):
         self._latencies = metrics.informer_seconds.of(*labels)
         metrics.informer_queued.track(int, *labels)
         metrics.informer_version.track(self._version, *labels)
+        metrics.informer_unreadable.track(lambda: int(bool(informer.unreadable)), *labels)
+        metrics.informer_undecodable.track(lambda: len(informer.undecodable), *labels)
 
     def _version(self) -> float:
         """Return the last 15 digits of the version of the stored objects; they fit in a float."""

@@ -2,7 +2,7 @@
 
 import math
 
-from kubestow.telemetry.metrics.instruments import ALPHA, Counter, Gauge, Histogram
+from kubestow.telemetry.metrics.instruments import ALPHA, NO_LEVEL, Counter, Gauge, Histogram
 from kubestow.telemetry.metrics.registry import Registry
 from kubestow.telemetry.metrics.work_queues import WorkQueueMetrics
 
@@ -45,6 +45,12 @@ class ClientMetrics(WorkQueueMetrics):
             ALPHA, "Time to process the changes that were received together.", _LATENCIES, _INFORMER))
         self.informer_version = add(Gauge("informer_store_resource_version",
             ALPHA, "The last 15 digits of the resource version that the stored objects have.", _INFORMER))
+        self.informer_unreadable = add(Gauge("kubestow_informer_unreadable",
+            NO_LEVEL, "Whether the objects cannot be read, as their kind is missing or access is denied: 1, else 0.",
+            _INFORMER))
+        self.informer_undecodable = add(Gauge("kubestow_informer_undecodable_objects",
+            NO_LEVEL, "Number of objects that are ignored, or used in their previous version: they cannot be decoded.",
+            _INFORMER))
 
         # Credentials
         self.exec_plugin_calls = add(Counter("rest_client_exec_plugin_call_total",
