@@ -25,7 +25,7 @@ from kubestow.scheduler.queue.queued_pod import QueuedPod
 from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 
 if TYPE_CHECKING:
-    from kubestow.scheduler.extenders.binding import ExtenderBinding
+    from kubestow.scheduler.extenders.protocol import Extenders
 
 ANNOUNCEMENTS = 32
 """Maximum number of pods whose expected node is being written to their status at the same time."""
@@ -111,7 +111,7 @@ class Binder:
         if placed.waits:
             # Not in the task, so that plugins find the pod before the task runs for the first time.
             self._waiting.add(placed.pod, placed.node, placed.waits)
-        task = asyncio.get_running_loop().create_task(self._bind(attempt.profile, placed, self._extenders.binding))
+        task = asyncio.get_running_loop().create_task(self._bind(attempt.profile, placed, self._extenders.current))
         self._tasks[placed.pod.uid] = task
         task.add_done_callback(partial(self._on_task_done, attempt, placed, listener))
 
@@ -135,9 +135,7 @@ class Binder:
         else:
             listener.on_binding_failed(attempt, placed, failed)
 
-    async def _bind(
-        self, profile: Profile, placed: Placed, extender_binding: "ExtenderBinding | None"
-    ) -> Failed | None:
+    async def _bind(self, profile: Profile, placed: Placed, extenders: "Extenders | None") -> Failed | None:
         pod, node = placed.pod, placed.node
         pre_bind_hooks = _needed_pre_bind_hooks(profile, placed) if profile.pre_bind else ()
         if placed.waits:
@@ -151,9 +149,9 @@ class Binder:
             refused = await self._pre_bind(profile, pre_bind_hooks, placed)
             if refused is not None:
                 return Failed(refused.code, refused.message)
-        if extender_binding is not None:
+        if extenders is not None:
             start = self._stopwatch()
-            if await extender_binding(pod.pod, node):
+            if await extenders.bind(pod.pod, node, self._extenders.ask):
                 self._report_step(placed, "Extender", "", start, is_bound=True)
                 return None
         return await self._bind_plugins(profile, placed)

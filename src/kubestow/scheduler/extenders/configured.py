@@ -9,7 +9,6 @@ from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.extenders.extender import CallExtenders, refuse_calls
 
 if TYPE_CHECKING:
-    from kubestow.scheduler.extenders.binding import ExtenderBinding
     from kubestow.scheduler.extenders.protocol import Extenders
 
 
@@ -19,22 +18,19 @@ class ConfiguredExtenders:
     def __init__(self, current: "Extenders | None" = None, *, ask: CallExtenders = refuse_calls) -> None:
         """`ask` calls the extender that binds a pod."""
         self.current = current
-        self._ask = ask
+        self.ask = ask
         self.configured: tuple[Extender, ...] = ()
-        self.binding: ExtenderBinding | None = None
 
     def configure(self, configured: Sequence[Extender], table: NodeTable) -> None:
         """Use these extenders from now on."""
         self.configured = tuple(configured)
         if not configured:
-            self.current = self.binding = None
+            self.current = None
             return
         # Imported on demand: most configurations have no extenders.
-        from kubestow.scheduler.extenders.binding import ExtenderBinding
         from kubestow.scheduler.extenders.protocol import Extenders
 
         self.current = Extenders(configured, table)
-        self.binding = ExtenderBinding(self.current, self._ask)
 
     def supports_preemption(self, pod: PodInfo) -> bool:
         """Return whether an extender must be called before pods are evicted for a pod."""

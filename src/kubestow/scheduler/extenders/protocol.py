@@ -22,7 +22,7 @@ from kubestow.scheduler.extenders.answers import (
     HostPriority,
     PreemptionResult,
 )
-from kubestow.scheduler.extenders.extender import Answer, Call, Conversation, Extender, ExtenderError
+from kubestow.scheduler.extenders.extender import Answer, Call, CallExtenders, Conversation, Extender, ExtenderError
 from kubestow.scheduler.extenders.messages import Messages, NodeList
 from kubestow.scheduler.framework.queueing import EXTENDER
 from kubestow.scheduler.framework.results import MAX_SCORE, Code, Rejection, Victims
@@ -252,22 +252,21 @@ class Extenders:
 
     # Bind
 
-    def binding(self, pod: Pod, node: str) -> Call | None:
-        """Return the call that binds a pod, if an extender binds it."""
-        for extender, verb in self._interested("bindVerb", pod):
-            return Call(extender, verb, self._messages.binding_body(pod, node))
-        return None
-
-    @staticmethod
-    def has_bound(call: Call, answer: Answer) -> bool:
-        """Return False if it has not, and a plugin must bind the pod; raises ExtenderError."""
+    async def bind(self, pod: Pod, node: str, ask: CallExtenders) -> bool:
+        """Bind a pod. Return False if no extender has bound it, so that the plugins must; raises ExtenderError."""
+        binding = self._interested("bindVerb", pod)
+        if not binding:
+            return False
+        extender, verb = binding[0]
+        call = Call(extender, verb, self._messages.binding_body(pod, node))
+        [answer] = await ask([call])
         try:
             result = _binding_results.decode(call, answer)
             if result.Error:
-                raise call.extender.error(result.Error)
+                raise extender.error(result.Error)
         except ExtenderError as error:
             message = "Skipping extender in bind as it returned error and has ignorable flag set"
-            _ignore_if_allowed(call.extender, error, message)
+            _ignore_if_allowed(extender, error, message)
             return False
         return True
 
