@@ -19,6 +19,7 @@ from kubestow.scheduler.assembly import Outside, build_core
 from kubestow.scheduler.cycle.outcome import Failed
 from kubestow.scheduler.extenders.extender import Answer, Call
 from kubestow.scheduler.extenders.whole_kinds import whole_kinds
+from kubestow.scheduler.framework.detached import NoApi
 from kubestow.scheduler.in_tree import in_tree_registry
 from kubestow.simulator.in_memory.event_log import EventLog
 from kubestow.simulator.in_memory.observers import DecisionLog
@@ -42,7 +43,7 @@ extenders:
 """
 
 
-class Replay:
+class Replay(NoApi):
     """A scheduler whose extenders answer from the recording, and whose API server is simulated by the test."""
 
     def __init__(self, recording: list[dict[str, Any]]) -> None:

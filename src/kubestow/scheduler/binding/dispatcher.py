@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from kubestow.api.conditions import with_condition
 from kubestow.api.custom_kinds import CustomResource, resource_of, rule_text
-from kubestow.api.devices import ResourceClaim
 from kubestow.api.failures import (
     RETRIABLE,
     CallError,
@@ -31,7 +30,6 @@ from kubestow.api.failures import (
 )
 from kubestow.api.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from kubestow.api.pod_groups import Condition, PodGroup
-from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.scheduler.cluster.listers import key_of
 from kubestow.scheduler.framework.handle import ApiPort
 from kubestow.telemetry.logs import get_logger
@@ -110,6 +108,15 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
         self.waiting: Counter[str] = Counter()
         """Number of writes that wait for earlier ones about the same pod, by kind."""
+        # Writes of plugins that need no order.
+        self.update_volume = api.update_volume
+        self.update_claim = api.update_claim
+        self.get_resource_claim = api.get_resource_claim
+        self.create_resource_claim = api.create_resource_claim
+        self.update_resource_claim = api.update_resource_claim
+        self.update_resource_claim_status = api.update_resource_claim_status
+        self.unreserve_resource_claim = api.unreserve_resource_claim
+        self.delete_resource_claim = api.delete_resource_claim
         metrics.pending_async_api_calls.watch(lambda: {(kind,): count for kind, count in self.waiting.items()})
 
     def __len__(self) -> int:
@@ -174,36 +181,6 @@ class Dispatcher:
                 written = condition
         finally:
             del self._group_conditions[uid]
-
-    def update_volume(self, volume: PersistentVolume, changes: dict[str, Any]) -> Coroutine[Any, Any, PersistentVolume]:
-        return self._api.update_volume(volume, changes)
-
-    def update_claim(
-        self, claim: PersistentVolumeClaim, changes: dict[str, Any]
-    ) -> Coroutine[Any, Any, PersistentVolumeClaim]:
-        return self._api.update_claim(claim, changes)
-
-    def get_resource_claim(self, claim: ResourceClaim) -> Coroutine[Any, Any, ResourceClaim]:
-        return self._api.get_resource_claim(claim)
-
-    def create_resource_claim(self, namespace: str, manifest: dict[str, Any]) -> Coroutine[Any, Any, ResourceClaim]:
-        return self._api.create_resource_claim(namespace, manifest)
-
-    def update_resource_claim(
-        self, claim: ResourceClaim, changes: dict[str, Any]
-    ) -> Coroutine[Any, Any, ResourceClaim]:
-        return self._api.update_resource_claim(claim, changes)
-
-    def update_resource_claim_status(
-        self, claim: ResourceClaim, changes: dict[str, Any]
-    ) -> Coroutine[Any, Any, ResourceClaim]:
-        return self._api.update_resource_claim_status(claim, changes)
-
-    def unreserve_resource_claim(self, claim: ResourceClaim, uid: str) -> Coroutine[Any, Any, ResourceClaim]:
-        return self._api.unreserve_resource_claim(claim, uid)
-
-    def delete_resource_claim(self, claim: ResourceClaim) -> Coroutine[Any, Any, None]:
-        return self._api.delete_resource_claim(claim)
 
     async def set_extended_resource_claim(self, pod: Pod, status: PodExtendedResourceClaimStatus) -> None:
         uid = pod.metadata.uid
