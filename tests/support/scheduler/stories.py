@@ -1,7 +1,7 @@
 """Random sequences of events for hypothesis, and a cluster that they are applied to."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -132,26 +132,21 @@ class Watched(SchedulingCycles):
 
     def _pre_filter(self, evaluation: Evaluation, search: Search) -> RowEvaluator | None:
         evaluator = super()._pre_filter(evaluation, search)
-        return None if evaluator is None else ReportingEvaluator(evaluator, self._store_totals)
+        if evaluator is None:
+            return None
+        score = evaluator.score
+
+        def reporting(rows: IntArray) -> IntArray:
+            totals = score(rows)
+            self._store_totals(rows, totals)
+            return totals
+
+        evaluator.score = reporting  # type: ignore[method-assign]
+        return evaluator
 
     def _store_totals(self, rows: IntArray, totals: IntArray) -> None:
         named = zip(rows.tolist(), (totals - totals.min()).tolist(), strict=True)
         self.totals = {self._cluster.nodes.names[row]: total for row, total in named}
-
-
-class ReportingEvaluator:
-    """A row evaluator that reports the totals to a callback."""
-
-    def __init__(self, evaluator: RowEvaluator, on_totals: Callable[[IntArray, IntArray], None]) -> None:
-        self._evaluator = evaluator
-        self.is_cached = evaluator.is_cached
-        self._on_totals = on_totals
-        self.passing, self.passes, self.explain = evaluator.passing, evaluator.passes, evaluator.explain
-
-    def score(self, rows: IntArray) -> IntArray:
-        totals = self._evaluator.score(rows)
-        self._on_totals(rows, totals)
-        return totals
 
 
 class World:

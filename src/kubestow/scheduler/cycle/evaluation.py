@@ -259,7 +259,7 @@ class Evaluation:
         return verdicts.passing
 
     def passes(self, row: int) -> bool:
-        """Return whether one row is feasible."""
+        """Return whether one row is feasible; faster than `passing` if no other row is needed."""
         return are_all_set(self.passing(np.array([row])))
 
     @lazy

@@ -8,21 +8,20 @@ is a generator that yields the calls to extenders; its caller sends the answers.
 """
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 from msgspec.structs import replace
 
 from kubestow.config.configuration import Extender
 from kubestow.rng import Rng
-from kubestow.scheduler.cluster.arrays import BoolArray, IntArray
+from kubestow.scheduler.cluster.arrays import IntArray
 from kubestow.scheduler.cluster.order import Search, feasible_nodes_to_find, first_passing, search_for
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.state import Cluster
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.outcome import NO_NODES, Failed, Outcome, Placed, SearchedNodes, failed_by, refusal
 from kubestow.scheduler.cycle.post_filter import run_post_filter
-from kubestow.scheduler.cycle.sharing import Sharing, Upcoming
+from kubestow.scheduler.cycle.sharing import SharedEvaluation, Sharing, Upcoming
 from kubestow.scheduler.extenders.configured import ConfiguredExtenders
 from kubestow.scheduler.extenders.extender import Conversation, ExtenderError, PausedConversation, run_until_calls
 from kubestow.scheduler.framework.handle import Nominator
@@ -34,30 +33,8 @@ from kubestow.telemetry.metrics.scheduler import SchedulerMetrics
 log = get_logger(__name__)
 
 
-class RowEvaluator(Protocol):
-    """Filters and scores rows for one pod."""
-
-    @property
-    def is_cached(self) -> bool:
-        """Whether results for all rows are cached, so that it costs little to filter all of them."""
-        ...
-
-    def passing(self, rows: IntArray) -> BoolArray:
-        """Return which of the rows are feasible."""
-        ...
-
-    def passes(self, row: int) -> bool:
-        """Return whether one row is feasible; faster than `passing` if no other row is needed."""
-        ...
-
-    def explain(self) -> None:
-        """Set the verdicts of the evaluation, after no row has passed."""
-        ...
-
-    def score(self, rows: IntArray) -> IntArray:
-        """Return the total scores of feasible rows; only their differences are meaningful."""
-        ...
-
+RowEvaluator = Evaluation | SharedEvaluation
+"""Filters and scores rows for one pod."""
 
 Choose = Callable[[IntArray], int]
 """Chooses one of the rows with the best score."""

@@ -28,6 +28,7 @@ gets a full evaluation. That reuses the PreFilter answers of the first try, so P
 """
 
 from kubestow.scheduler.cycle.sharing.prefetched import Upcoming
+from kubestow.scheduler.cycle.sharing.shared_evaluation import SharedEvaluation
 from kubestow.scheduler.cycle.sharing.sharing import Sharing
 
-__all__ = ["Sharing", "Upcoming"]
+__all__ = ["SharedEvaluation", "Sharing", "Upcoming"]

@@ -41,7 +41,7 @@ class PodClass(msgspec.Struct, frozen=True):
 
 
 class SharedEvaluation:
-    """An evaluation by shared results; implements `RowEvaluator`."""
+    """An evaluation by shared results, with the methods of `Evaluation` that find a node."""
 
     def __init__(self, evaluation: Evaluation, shared: SharedResults, others: PluginGroup) -> None:
         self._evaluation = evaluation
@@ -53,6 +53,7 @@ class SharedEvaluation:
 
     @property
     def is_cached(self) -> bool:
+        """Whether results for all rows are cached, so that it costs little to filter all of them."""
         return self._class is not None
 
     def begin(self, signature: Signature) -> bool:

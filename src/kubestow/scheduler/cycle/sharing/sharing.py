@@ -5,11 +5,11 @@ from collections.abc import Hashable
 from kubestow.scheduler.cluster.order import Search
 from kubestow.scheduler.cycle.evaluation import Evaluation
 from kubestow.scheduler.cycle.sharing.cached import CachedResults, CachedVerdicts, CachedWithNominated
-from kubestow.scheduler.cycle.sharing.direct import DirectResults
 from kubestow.scheduler.cycle.sharing.lru import Lru
 from kubestow.scheduler.cycle.sharing.plugin_groups import PluginGroups, plugin_groups_of
 from kubestow.scheduler.cycle.sharing.prefetched import Prefetcher, Upcoming
 from kubestow.scheduler.cycle.sharing.prepared import PreparedPlugins, prepare
+from kubestow.scheduler.cycle.sharing.results import DirectResults
 from kubestow.scheduler.cycle.sharing.shared_evaluation import PodClass, SharedEvaluation, SharedResults
 from kubestow.scheduler.cycle.sharing.signature import Signature, Signatures, are_equal
 from kubestow.scheduler.framework.profile import Profile
