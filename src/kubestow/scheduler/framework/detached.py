@@ -1,6 +1,6 @@
 """A handle for plugins outside of a running scheduler: they can read a cluster, and write nothing."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 from kubestow.api.pod import Pod
@@ -43,16 +43,6 @@ class NoNominations:
 
     def nominated_rows(self, table: NodeTable) -> NominatedPods:
         return NominatedPods(table)
-
-
-class NoWaitingPods:
-    """An empty set of pods that wait for Permit."""
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(())
-
-    def get(self, uid: str) -> None:
-        del uid
 
 
 class ListRecorder:
@@ -114,7 +104,7 @@ def detached_handle(cluster: Cluster, features: Features | None = None, **parts:
         "nominator": NoNominations(),
         "api": api,
         "recorder": ListRecorder(),
-        "waiting_pods": NoWaitingPods(),
+        "waiting_pods": {},
         "activate": lambda _pods: None,
         "reorder_queue": lambda: None,
         "wait_until": _never,

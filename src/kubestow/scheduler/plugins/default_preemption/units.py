@@ -27,7 +27,6 @@ class PotentialUnits(msgspec.Struct, frozen=True):
     """By row, first those whose eviction violates a disruption budget, each by importance."""
     changes: Sequence[Sequence[Sequence[Change]]]
     """By row and unit, the removal of its pods from their rows."""
-    by_units: bool = True
 
     @property
     def turns(self) -> int:
