@@ -310,7 +310,7 @@ def _evictions(parts: _Parts, queue: SchedulingQueue, binder: Binder) -> Evictio
         cluster=parts.cluster,
         dispatcher=parts.dispatcher,
         waiting=parts.waiting,
-        pre_binding=binder,
+        cancel_pre_bind=binder.cancel_pre_bind,
         recorder=parts.outside.recorder,
         activate=queue.activate,
         wait_only_for=queue.wait_only_for,

@@ -6,7 +6,7 @@ deleted, so that it is not retried while no capacity can have become free.
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kubestow.api.conditions import disruption_target
 from kubestow.api.pod import Pod
@@ -50,12 +50,6 @@ class Preemption(NamedTuple):
         return cls(group.metadata.uid, type(group).__name__.lower(), pods, "cluster", plugin, entity_uid(group.key))
 
 
-class PreBinding(Protocol):
-    """The pods whose PreBind is running."""
-
-    def cancel_pre_bind(self, uid: str, message: str) -> bool: ...
-
-
 class Evictions:
     """The running preemptions."""
 
@@ -65,7 +59,7 @@ class Evictions:
         cluster: Cluster,
         dispatcher: Dispatcher,
         waiting: WaitingPods,
-        pre_binding: PreBinding,
+        cancel_pre_bind: Callable[[str, str], bool],
         recorder: Recorder,
         activate: Callable[[Iterable[Pod]], None],
         wait_only_for: Callable[[str, str | None], None],
@@ -75,7 +69,7 @@ class Evictions:
         self._cluster = cluster
         self._dispatcher = dispatcher
         self._waiting = waiting
-        self._pre_binding = pre_binding
+        self._cancel_pre_bind = cancel_pre_bind
         self._recorder = recorder
         self._activate = activate
         self._wait_only_for = wait_only_for
@@ -158,7 +152,7 @@ class Evictions:
         if waiting is not None:
             in_memory = waiting.preempt(plugin, "preempted")
         else:
-            in_memory = self._pre_binding.cancel_pre_bind(victim.uid, f"preempted by {plugin}")
+            in_memory = self._cancel_pre_bind(victim.uid, f"preempted by {plugin}")
         if in_memory:
             note += " (in kube-scheduler memory)."
         else:
