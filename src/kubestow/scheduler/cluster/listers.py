@@ -32,6 +32,12 @@ def key_of(obj: Any) -> str:
     return f"{meta.namespace}/{meta.name}" if meta.namespace else str(meta.name)
 
 
+def version_of(obj: Any) -> int:
+    """Return the resource version of an object; 0 if it is not a number."""
+    version = obj.metadata.resourceVersion
+    return int(version) if version.isdecimal() else 0
+
+
 _KEPT_CHANGES = 4_096
 
 

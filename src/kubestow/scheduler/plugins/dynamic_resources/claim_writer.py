@@ -17,7 +17,7 @@ from kubestow.api.devices import AllocationResult, ResourceClaim, ResourceClaimC
 from kubestow.api.failures import CallError, ConflictError
 from kubestow.api.pod import Pod, PodExtendedResourceClaimStatus
 from kubestow.api.timestamps import format_time
-from kubestow.scheduler.cluster.listers import key_of
+from kubestow.scheduler.cluster.listers import key_of, version_of
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.plugins.dynamic_resources.extended import NodeClaim
 
@@ -164,7 +164,7 @@ class ClaimWriter:
         if received is None:
             await self._handle.wait_until(lambda: self._claims.received(key) is not None, _WATCH_TIMEOUT)
             received = self._claims.received(key)
-        if received is not None and _version(received) < _version(claim):
+        if received is not None and version_of(received) < version_of(claim):
             self._claims.assume(claim)
 
 
@@ -176,11 +176,6 @@ def _error_context(what: str) -> Iterator[None]:
     except CallError as error:
         error.args = (f"{what}: {error}",)
         raise
-
-
-def _version(claim: ResourceClaim) -> int:
-    version = claim.metadata.resourceVersion
-    return int(version) if version.isdecimal() else 0
 
 
 def _tree(value: Any) -> Any:

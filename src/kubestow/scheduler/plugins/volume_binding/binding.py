@@ -14,7 +14,7 @@ from kubestow.api.claims import BOUND_BY_CONTROLLER, SELECTED_NODE, is_bound_to,
 from kubestow.api.meta import ObjectReference
 from kubestow.api.node import Node
 from kubestow.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
-from kubestow.scheduler.cluster.listers import Listers, Store, key_of
+from kubestow.scheduler.cluster.listers import Listers, Store, key_of, version_of
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.framework.handle import Handle
 from kubestow.scheduler.plugins.volume_binding.affinity import is_usable_at
@@ -89,7 +89,7 @@ def _forget(store: Store[Any], changes: list[_Change]) -> None:
     for change in changes:
         key = key_of(change.obj)
         current = store.get(key)
-        if not change.written and current is not None and _version(current) == _version(change.obj):
+        if not change.written and current is not None and version_of(current) == version_of(change.obj):
             store.restore(key)
 
 
@@ -181,7 +181,7 @@ def _is_matched(
     claim = listers.claims.received(claim_key)
     if claim is None:
         raise BindingError(f'failed to check binding: persistentvolumeclaims "{claim_key}" not found')
-    if _version(written) > _version(volume):
+    if version_of(written) > version_of(volume):
         return False
     _check_affinity(volume, node, csi_node, "failed to translate pv to csi: ")
     if volume.spec.claimRef is None or not volume.spec.claimRef.uid:
@@ -194,7 +194,7 @@ def _is_provisioned(written: PersistentVolumeClaim, node: Node, csi_node: CSINod
     claim = listers.claims.received(key)
     if claim is None:
         raise BindingError(f'failed to check provisioning pvc: persistentvolumeclaims "{key}" not found')
-    if _version(written) > _version(claim):
+    if version_of(written) > version_of(claim):
         return False
     if not claim.metadata.annotations:
         raise BindingError(f'selectedNode annotation reset for PVC "{claim.metadata.name}"')
@@ -219,8 +219,3 @@ def _check_affinity(volume: PersistentVolume, node: Node, csi_node: CSINode | No
             f'pv "{volume.metadata.name}" node affinity doesn\'t match node "{node.metadata.name}": '
             "no matching NodeSelectorTerms"
         )
-
-
-def _version(obj: Any) -> int:
-    version = obj.metadata.resourceVersion
-    return int(version) if version.isdecimal() else 0
