@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher, get_close_matches
+from functools import lru_cache
 from heapq import nlargest
 from os.path import commonprefix
 
@@ -20,6 +21,12 @@ _NEARLY = 0.1
 
 def nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """Return the existing names that differ in case only; else those most similar to one that does not exist."""
+    return _nearest(name, tuple(known))
+
+
+# Combinations of changes ask about the same names again and again.
+@lru_cache(maxsize=100)
+def _nearest(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     names = {other: other.casefold() for other in known if other and other != name}
     same = [other for other, folded in names.items() if folded == name.casefold()]
     same = same or [other for words in _SYNONYMS for other in names if {other, name.casefold()} <= words]
