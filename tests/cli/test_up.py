@@ -5,8 +5,11 @@ import http.client
 import json
 import os
 import pty
+import select
+import shlex
 import signal
 import subprocess
+import termios
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -181,6 +184,56 @@ def test_a_terminal_gets_a_screen_and_has_it_taken_away_again(tmp_path: Path) ->
     opened, closed = screen.index(b"\x1b[?1049h"), screen.index(b"\x1b[?1049l")
     assert screen.index(b"Kubestow is up") < opened < screen.index(b"node-1") < closed < screen.index(b"stopped")
     assert b"unschedulable" in screen[opened:closed]
+
+
+def test_a_suspended_process_leaves_the_terminal_to_the_shell(tmp_path: Path) -> None:
+    """Ctrl-Z takes the screen away and restores the modes of the terminal; the screen is drawn again after fg."""
+    ours, theirs = pty.openpty()
+    modes = termios.tcgetattr(theirs)
+    command = [*COMMAND, "--port", "0", "--nodes", "2", "--kubeconfig", str(tmp_path / "kubeconfig")]
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+
+    def read_until(text: bytes) -> bytes:
+        read = b""
+        while text not in read:
+            read += os.read(ours, 65536)
+        return read
+
+    read_until(b"No pod has been scheduled yet.")
+    assert termios.tcgetattr(ours) != modes
+    process.send_signal(signal.SIGTSTP)
+    read_until(b"\x1b[?1049l")
+    assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+    assert termios.tcgetattr(ours) == modes
+    process.send_signal(signal.SIGCONT)
+    assert b"\x1b[?1049h" in read_until(b"No pod has been scheduled yet.")
+    process.send_signal(signal.SIGINT)
+    with suppress(OSError):
+        while os.read(ours, 65536):
+            pass
+    os.close(ours)
+    assert process.wait(timeout=PATIENCE) == 0
+
+
+def test_a_background_job_writes_lines(workload: str, tmp_path: Path) -> None:
+    """`kubestow up &` is not stopped by the terminal, which the shell uses."""
+    ours, theirs = pty.openpty()
+    up = [*COMMAND, "--port", "0", "--nodes", "2", "-f", workload, "--kubeconfig", str(tmp_path / "kubeconfig")]
+    script = f"{shlex.join(up)} & trap 'kill -CONT $!; kill $!' TERM; wait; wait"
+    process = subprocess.Popen(["setsid", "--ctty", "sh", "-mc", script], stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    try:
+        seen = b""
+        while b"goes to" not in seen:
+            assert select.select([ours], [], [], PATIENCE)[0], seen
+            seen += os.read(ours, 65536)
+    finally:
+        process.terminate()
+        process.wait(timeout=PATIENCE)
+        os.close(ours)
+    assert b"\x1b[?1049h" not in seen
 
 
 def test_a_legacy_policy_is_heeded(start: Callable[..., Up], workload: str, tmp_path: Path) -> None:

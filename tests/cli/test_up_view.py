@@ -79,7 +79,7 @@ def drawn(world: World) -> Callable[..., list[str]]:
     def draw(width: int = 100, height: int = 30, warning: str = "", view: View | None = None) -> list[str]:
         console = Console(width=width, height=height, force_terminal=False)
         with console.capture() as captured:
-            console.print(render(world.overview, HEAD, warning, height, view))
+            console.print(render(world.overview, HEAD, warning, console.size, view))
         return [line.rstrip() for line in captured.get().splitlines()]
 
     return draw
@@ -258,3 +258,31 @@ def test_the_selected_row_is_visible(world: World, drawn: Callable[..., list[str
 
 def test_keys_of_terminals_have_names() -> None:
     assert list(split_keys("\x1b[A\x1b[Bjo\r\x1b")) == [UP, DOWN, DOWN, "o", ENTER, ESCAPE]
+
+
+def test_other_keys_of_terminals_are_not_escape() -> None:
+    """Page down, Ctrl with an arrow, and F1 begin with the same character, but do not reset the view."""
+    assert list(split_keys("\x1b[6~\x1b[1;5B\x1bOPj")) == ["\x1b[6~", "\x1b[1;5B", "\x1bOP", DOWN]
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 15), (80, 24)])
+def test_long_names_leave_room_for_the_reason(
+    world: World, drawn: Callable[..., list[str]], width: int, height: int
+) -> None:
+    """Time, number of pods and reason are visible in small terminals, and the pods of the row after Enter."""
+    world.add_node("n0", "east")
+    message = "0/1 nodes are available: 1 Insufficient memory. preemption: 0/1 nodes are available: 1 No victims."
+    world.decisions.appendleft(made(1.0, "shop/old", "old", message=message))
+    reject(world, "x" * 60, 2)
+    view = View(world.overview)
+    view.press(ENTER)
+    lines = drawn(width, height, view=view)
+    (row,) = (number for number, line in enumerate(lines) if "(2 pods)" in line)
+    assert lines[row].endswith("x (2 pods)  2 Insufficient cpu")
+    assert lines[row].count(":") == 2
+    assert lines[row + 1].endswith("x-1")
+    view.press(DOWN)
+    assert any(
+        line.split()[1:] == ["shop/old", "1", "Insufficient", "memory."] for line in drawn(width, height, view=view)
+    )
+    assert len(lines) <= height

@@ -41,6 +41,7 @@ from kubestow.cli.terminal import console
 from kubestow.cli.up import lines as up_lines
 from kubestow.cli.up import manifests as up_manifests
 from kubestow.cli.up import screen as up_view
+from kubestow.cli.up.keys import is_in_background
 from kubestow.cli.up.manifests import Applicable
 from kubestow.cli.up.overview import Overview
 from kubestow.cli.up.serving import page, scheduler_pages
@@ -102,7 +103,8 @@ def run(settings: Settings) -> None:
     except ObjectsError as error:
         raise CommandError(str(error)) from None
     screen = console()
-    full_screen = screen.is_terminal and not screen.is_dumb_terminal and settings.logs.verbosity == WARNINGS_ONLY
+    full_screen = screen.is_terminal and not screen.is_dumb_terminal and not is_in_background()
+    full_screen = full_screen and settings.logs.verbosity == WARNINGS_ONLY
     warnings = _Warnings(forwarded=not full_screen)
     # Without -v only warnings and errors are logged; but reloads are reported, too.
     logs = msgspec.structs.replace(settings.logs, modules=(*settings.logs.modules, ModuleLevel("reload", 0)))

@@ -9,9 +9,10 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleDimensions, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -36,6 +37,8 @@ _FEWEST_ROWS = 3
 _MOST_ROWS = 200
 _MOST_PODS = 10
 """Maximum number of pods that are listed below a row."""
+_WRAPPED = 3
+"""Number of lines that a decision may take if all of them have as many."""
 _GIB = 1024**3
 
 
@@ -49,13 +52,13 @@ async def show(console: Console, overview: Overview, head: "Head", last_warning:
         pressed.set()
 
     live = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
-    with keys_to(press) as has_keys, live:
+    with keys_to(press, live.stop, partial(live.start, refresh=True)) as has_keys, live:
         while True:
             now = (overview.version, last_warning(), console.size, view.state)
             if now != seen:
                 seen = now
                 shown = view if has_keys else None
-                live.update(render(overview, head, last_warning(), console.size.height, shown), refresh=True)
+                live.update(render(overview, head, last_warning(), console.size, shown), refresh=True)
             pressed.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(SECONDS):
@@ -135,8 +138,11 @@ class Head(NamedTuple):
         return [first, *(Text(f"  {command}") for command in (f"export KUBECONFIG={self.kubeconfig}", *self.commands))]
 
 
-def render(overview: Overview, head: Head, warning: str, height: int, view: View | None = None) -> RenderableType:
+def render(
+    overview: Overview, head: Head, warning: str, size: ConsoleDimensions, view: View | None = None
+) -> RenderableType:
     """Return the screen. Decisions replace the hint once there are some. `view`: what the keys have chosen."""
+    height = size.height
     decisions = overview.decisions(height) if view is None else view.rows()
     is_empty = not decisions and not (view is not None and (view.namespace or view.owner))
     parts: list[RenderableType] = [_title(overview, head.url)]
@@ -159,7 +165,9 @@ def render(overview: Overview, head: Head, warning: str, height: int, view: View
     parts += [Text(), table, Text(), _queue(overview.queue), *([] if view is None else [view.hint]), Text()]
     below = height - len(parts) - len(table.rows) - _TABLE_LINES
     parts.append(
-        Text("No pod has been scheduled yet.", style="dim") if is_empty else _decisions(decisions, view, below)
+        Text("No pod has been scheduled yet.", style="dim")
+        if is_empty
+        else _decisions(decisions, view, below, size.width)
     )
     return Group(*parts)
 
@@ -219,20 +227,24 @@ def _queue(lengths: dict[str, int]) -> Text:
     return line
 
 
-def _decisions(decisions: list[Shown], view: View | None, room: int) -> Table:
+def _decisions(decisions: list[Shown], view: View | None, room: int, width: int) -> Table:
     """Return the decisions from the one that makes the selected row visible."""
     table = _table("DECIDED", "POD", "RESULT")
+    # Only the last column gives way to the others.
     table.columns[2].no_wrap = False
     selected = -1 if view is None else view.selected(decisions)
     pods = [_pods(shown) if view is not None and shown.key in view.expanded else [] for shown in decisions]
+    wraps = _WRAPPED * sum(len(below) + 1 for below in pods) <= room
     first = max(selected, 0)
     while first and sum(len(below) + 1 for below in pods[first - 1 : selected + 1]) < room:
         first -= 1
     for number, shown in enumerate(decisions[first:], first):
         style = "reverse" if number == selected else ""
-        table.add_row(_clock(shown.record.time), shown.name, _result(shown.record), style=style)
+        result = _result(shown.record, wraps)
+        result.no_wrap = not wraps
+        table.add_row(_clock(shown.record.time), _shortened(shown.name, width), result, style=style)
         for name in pods[number]:
-            table.add_row("", Text(f"  {name}", style="dim"), "")
+            table.add_row("", Text(f"  {_shortened(name, width - 4)}", style="dim"), "")
     return table
 
 
@@ -243,14 +255,24 @@ def _pods(shown: Shown) -> list[str]:
     return [*names[:_MOST_PODS], *([f"and {more} more"] if more > 0 else [])]
 
 
-def _result(record: Record) -> Text:
+def _shortened(name: str, width: int) -> str:
+    """Return a name that leaves more than half of the width to the result; its end is what differs among pods."""
+    half = max(width // 5, 8)
+    return name if len(name) <= 2 * half else f"{name[: half - 1]}…{name[-half:]}"
+
+
+def _result(record: Record, is_whole: bool) -> Text:
+    """Return the result; without `is_whole`, only the reasons of a rejection."""
     if record.binding == WAITING:
         return Text.assemble((f"waits for {', '.join(record.permits)}", "yellow"), (f"  to go to {record.node}", "dim"))
     if record.outcome == SCHEDULED:
         details = f"  from {record.feasible} of {record.evaluated} nodes, {record.seconds * 1000:.2g} ms"
         return Text.assemble(("→ ", "green"), (record.node, "green"), (details, "dim"))
     nominated = f" (nominated to {record.nominated_node})" if record.nominated_node else ""
-    return Text(record.message + nominated, style="red" if record.outcome == ERROR else "yellow")
+    message = record.message
+    if not is_whole:
+        message = message.partition(" preemption: ")[0].rpartition("nodes are available: ")[2]
+    return Text(message + nominated, style="red" if record.outcome == ERROR else "yellow")
 
 
 def _clock(seconds: float) -> str:
