@@ -263,15 +263,10 @@ def _priority(world: World, pod: Pod) -> tuple[str, ...]:
 
 
 def _claims(pod: Pod) -> tuple[str, ...]:
-    return tuple(f"there is no ResourceClaimTemplate {template} here." for _, template in _missing_claims(pod))
-
-
-def _missing_claims(pod: Pod) -> Iterator[tuple[str, str]]:
-    """Yield the claims that are not yet created, and the keys of their templates."""
     made = {one.name for one in pod.status.resourceClaimStatuses}
-    for one in pod.spec.resourceClaims:
-        if one.resourceClaimTemplateName and one.name not in made:
-            yield one.name, f"{pod.metadata.namespace}/{one.resourceClaimTemplateName}"
+    missing = (one for one in pod.spec.resourceClaims if one.resourceClaimTemplateName and one.name not in made)
+    templates = (f"{pod.metadata.namespace}/{one.resourceClaimTemplateName}" for one in missing)
+    return tuple(f"there is no ResourceClaimTemplate {template} here." for template in templates)
 
 
 def _explained(request: Request, world: World, pod: Pod, notes: tuple[str, ...]) -> tuple[Explanation, DryRun | None]:
@@ -353,12 +348,9 @@ def _notes(pod: Pod) -> tuple[str, ...]:
     if pod.spec.nodeName:
         where = "has finished on node {}" if pod_is_terminal(pod) else "is on node {} already"
         return (f"it {where.format(pod.spec.nodeName)}; this is where it would go if it were scheduled now.",)
-    claims = tuple(
-        f"claim {name} will be created from ResourceClaimTemplate {of}." for name, of in _missing_claims(pod)
-    )
     name = group_name(pod)
     command = f"kubestow explain podgroup/{name} -n {pod.metadata.namespace}"
-    return (*claims, f"it is scheduled together with its pod group; see {command}") if name else claims
+    return (f"it is scheduled together with its pod group; see {command}",) if name else ()
 
 
 # A live cluster

@@ -91,6 +91,7 @@ class World:
             name: PriorityClass(metadata=ObjectMeta(name=name), value=value) for name, value in _SYSTEM_CLASSES.items()
         }
         self.claim_templates: dict[str, ResourceClaimTemplate] = {}
+        self.has_unread_templates = False
         """By namespace/name."""
         self.extenders = setup.configuration.extenders
         for obj in objects:
@@ -176,7 +177,9 @@ class World:
 
     def set_unreadable(self, kind: type, problem: str) -> None:
         """Record that objects of a kind cannot be read, so that plugins that depend on them report the problem."""
-        if kind not in (Node, Pod, PriorityClass, ResourceClaimTemplate):
+        if kind is ResourceClaimTemplate:
+            self.has_unread_templates = True
+        elif kind not in (Node, Pod, PriorityClass):
             self.cluster.set_unreadable(kind, problem)
 
     def add_pending(self, pod: Pod) -> None:

@@ -87,8 +87,9 @@ def _not_created(scene: Scene, wanted: PodResourceClaim) -> Iterator[Cause]:
         if one == name:
             changed = Change(CLUSTER, f"claim {wanted.name} created from its template", NEAR)
         changes.append(changed._replace(pod=new, objects=(claim,)))
-    if known and template is None:
-        text += f": there is no resourceclaimtemplate {name} in namespace {namespace}{existing(known)}"
+    if name and template is None and not scene.world.has_unread_templates:
+        end = existing(known) if known else ": create it"
+        text += f": there is no resourceclaimtemplate {name} in namespace {namespace}{end}"
     elif name:
         text += f": it comes from resourceclaimtemplate {name}"
     yield Cause(_PLUGIN, text + did_you_mean(similar), similar, tuple(changes))
