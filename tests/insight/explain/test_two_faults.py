@@ -171,3 +171,25 @@ def test_a_way_is_found_and_works(names: tuple[str, str]) -> None:
 def test_a_way_to_a_given_node_is_found(name: str) -> None:
     found = against(run_of(name), "b")
     assert found.changes or found.together
+
+
+def steps_for(wanted: Pod, *nodes: Any) -> list[str]:
+    world = World(SETUP, nodes, 0.0)
+    world.add_pending(wanted)
+    return [step.text for step in nearest_together(DryRun(world, world.remove_for_scheduling(wanted)))[1]]
+
+
+def test_a_request_is_lowered_before_a_node_is_enlarged() -> None:
+    """There is a command for it, even if it is the larger change."""
+    wanted = make_pod("x", cpu=40, node_selector={"disk": "sdd"})
+    assert steps_for(wanted, make_node("a", cpu=4, labels={"disk": "ssd"})) == [
+        "node selector disk=sdd changed to disk=ssd",
+        "request of cpu lowered from 40 to 4",
+    ]
+
+
+def test_several_gates_are_removed_for_a_node_that_is_feasible_without_them() -> None:
+    """No change is made for a node that rejects the pod for other reasons, too."""
+    wanted = make_pod("x", gates=["a", "b"])
+    tainted = make_node("a", taints=["dedicated=batch:NoSchedule"])
+    assert steps_for(wanted, tainted, make_node("b")) == ["scheduling gate a removed", "scheduling gate b removed"]

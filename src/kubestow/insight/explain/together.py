@@ -1,6 +1,7 @@
 """Finds a combination of changes that makes a node feasible if no single change does.
 
-All possible changes for the node are applied, and then undone again, the largest first, as long as the rest suffices.
+All possible changes for the node are applied, and then undone again as long as the rest suffices: first those of the
+capacity of the node, which no command makes, then the largest.
 If all changes do not suffice, all without labels may. What the pod names and does not exist is corrected first.
 Other objects are only changed if that does not suffice: claims freed, volumes moved, pods of lower priority removed.
 Changes may hinder each other, so that all of them do not suffice; then every two of them are tried.
@@ -123,13 +124,17 @@ def left_over(run: DryRun) -> list[Cause]:
 
 
 def _different_nodes(run: DryRun) -> list[str]:
-    """Return some of the nodes that are rejected for the same reasons, those that passed most filters first."""
+    """Return some of the nodes with the same result: feasible ones, then those that passed most filters.
+
+    Nodes are feasible if the pod is gated.
+    """
     verdicts, table = run.evaluation.verdicts, run.world.cluster.nodes
     order = {hook.name: number for number, hook in enumerate(run.profile.filter)}
     kinds = [] if verdicts is None else sorted(verdicts.kinds(), key=lambda kind: -order.get(kind[0].plugin, 0))
-    alike = [] if verdicts is None else [verdicts.rows[positions] for _, positions in kinds]
-    # Without rejected nodes, the pod as a whole is rejected.
-    alike = alike or [np.flatnonzero(table.live[: table.size])]
+    alike = [] if verdicts is None else [verdicts.feasible(), *(verdicts.rows[positions] for _, positions in kinds)]
+    if not any(len(rows) for rows in alike):
+        # The pod as a whole is rejected.
+        alike = [np.flatnonzero(table.live[: table.size])]
     return [table.names[row] for rows in alike for row in rows[:_MOST_ALIKE].tolist()]
 
 
@@ -139,9 +144,20 @@ def _weight(several: Sequence[Change]) -> tuple[int, float]:
 
 def _labels(world: World, change: Change) -> bool:
     """Return whether a change modifies labels of a node."""
-    before = [world.cluster.node(one.metadata.name) for one in change.nodes]
-    pairs = zip(before, change.nodes, strict=True)
-    return any(old is not None and old.metadata.labels != new.metadata.labels for old, new in pairs)
+    return any(old.metadata.labels != new.metadata.labels for old, new in _nodes(world, change))
+
+
+def _enlarges(world: World, change: Change) -> bool:
+    """Return whether a change modifies the capacity of a node, for which there is no command."""
+    return any(old.status.allocatable != new.status.allocatable for old, new in _nodes(world, change))
+
+
+def _nodes(world: World, change: Change) -> Iterator[tuple[Node, Node]]:
+    """Yield the nodes that a change modifies, before and after it."""
+    for new in change.nodes:
+        old = world.cluster.node(new.metadata.name)
+        if old is not None:
+            yield old, new
 
 
 class _Search:
@@ -157,7 +173,8 @@ class _Search:
 
     def found(self) -> list[Change]:
         world, pod, node, first = self._world, self._pod, self._node, self._corrections
-        steps = sorted(_steps(world, pod, node), key=lambda change: change.size)
+        # What comes last is left out first.
+        steps = sorted(_steps(world, pod, node), key=lambda change: (_enlarges(world, change), change.size))
         # A label may move the node into a domain that excludes the pod.
         ways = [[change.text for change in some] for some in (steps, [one for one in steps if not _labels(world, one)])]
         ways = [*([*first, *way] for way in ways), *(ways if first else ())]
