@@ -212,7 +212,7 @@ def test_narrow_tables_show_the_ends_of_names(browser: Browser, cluster: Up) -> 
     with tab(browser, address_of(cluster), viewport={"width": 390, "height": 844}) as page:
         for place in ("#/queue?filter=indexer", "#/decisions?outcome=unschedulable"):
             go(page, place)
-            expect(page.get_by_role("row").nth(4)).to_contain_text("indexer")
+            expect(page.locator(".lines .line").nth(3)).to_contain_text("indexer")
             ends = page.evaluate(ENDS)[:4]
             assert len(set(ends)) == 4
             assert all(ends)
