@@ -91,8 +91,8 @@ class World:
             name: PriorityClass(metadata=ObjectMeta(name=name), value=value) for name, value in _SYSTEM_CLASSES.items()
         }
         self.claim_templates: dict[str, ResourceClaimTemplate] = {}
-        self.has_unread_templates = False
         """By namespace/name."""
+        self.has_unread_templates = False
         self.extenders = setup.configuration.extenders
         for obj in objects:
             self.add(obj)
