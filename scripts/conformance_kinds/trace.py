@@ -73,6 +73,10 @@ class Binder:
         del listener
         self.assumed[placed.pod.key] = (attempt, placed)
 
+    def cancel_pre_bind(self, uid: str, message: str) -> bool:
+        del uid, message
+        return False
+
 
 class LastDecision(Observer):
     """Keeps the last decision."""
