@@ -12,10 +12,13 @@ import numpy as np
 
 from kubestow.api.claims import WAIT_FOR_FIRST_CONSUMER, claim_class, named_claims, not_found
 from kubestow.api.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
+from kubestow.api.labels import Operator, Requirement
 from kubestow.api.pod import Pod
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubestow.scheduler.cluster.arrays import BoolArray, IdArray, Rows, row_count
+from kubestow.scheduler.cluster.arrays import BoolArray, Rows, row_count
 from kubestow.scheduler.cluster.events import Action, Registration, Resource, on
+from kubestow.scheduler.cluster.labels import ABSENT
+from kubestow.scheduler.cluster.node_matching import labels_match
 from kubestow.scheduler.cluster.pods import PodInfo
 from kubestow.scheduler.cluster.view import NodeView
 from kubestow.scheduler.framework.handle import Handle
@@ -122,21 +125,13 @@ class VolumeZone:
 
 
 def _is_at(view: NodeView, rows: Rows, place: Place) -> BoolArray:
-    ids = view.label_ids(place.label)[rows]
-    matched = _has_value(view, place.label, ids, place.values)
+    values = tuple(place.values)
+    matched = labels_match(view, rows, Requirement(place.label, Operator.IN, values))
     successor = _SUCCESSOR.get(place.label)
     if successor is not None:
         # Volumes keep the beta label; newer nodes have only its successor.
-        matched |= (ids == 0) & _has_value(view, successor, view.label_ids(successor)[rows], place.values)
-    return matched
-
-
-def _has_value(view: NodeView, label: str, ids: IdArray, values: frozenset[str]) -> BoolArray:
-    matched: BoolArray = np.zeros(len(ids), np.bool_)
-    for value in values:
-        value_id = view.label_id(label, value)
-        if value_id > 0:
-            matched |= ids == value_id
+        is_newer = view.label_ids(place.label)[rows] == ABSENT
+        matched |= is_newer & labels_match(view, rows, Requirement(successor, Operator.IN, values))
     return matched
 
 

@@ -132,17 +132,18 @@ class Allocator:
 
     def _evaluate(self, shape: Shape, claims: Sequence[ResourceClaim], row_state: int, row: int) -> None:
         try:
-            search = self._search(shape, claims, row)
+            solution = self._search(shape, claims, row)
         except AllocationTimeoutError:
             raise
         except AllocationError:
             shape.kinds[row_state] = FAILED
             shape.has_failed = True
             return
-        if search is not None:
+        if solution is not None:
+            chosen = [option for of_claim in solution.chosen for option in of_claim.values()]
             shape.kinds[row_state] = FEASIBLE
-            shape.scores[row_state] = sum(MAX_ALTERNATIVES - option.rank for option in search.chosen.values())
-            shape.solutions[row_state] = Solution(search.picks, _by_claim(search, len(claims)))
+            shape.scores[row_state] = sum(MAX_ALTERNATIVES - option.rank for option in chosen)
+            shape.solutions[row_state] = solution
         else:
             is_invalid = any(pool.problem is PoolProblem.INVALID for pool in self._devices.pools_of(row))
             shape.kinds[row_state] = INVALID_POOLS if is_invalid else INFEASIBLE
@@ -151,12 +152,9 @@ class Allocator:
         self, shape: Shape, claims: Sequence[ResourceClaim], row: int, node: str
     ) -> list[AllocationResult] | None:
         """Return the allocations of the claims on a node; None if not all can be allocated. Raises AllocationError."""
-        solution = shape.solutions.get(self._devices.row_state(row))
+        solution = shape.solutions.get(self._devices.row_state(row)) or self._search(shape, claims, row)
         if solution is None:
-            search = self._search(shape, claims, row)
-            if search is None:
-                return None
-            solution = Solution(search.picks, _by_claim(search, len(claims)))
+            return None
         # The positions may have been found on another node in the same row state; the devices are those of this node.
         pools = self._devices.pools_of(row)
         return [
@@ -173,11 +171,16 @@ class Allocator:
             for claim, wanted, picks, chosen in zip(claims, shape.wanted, *solution, strict=True)
         ]
 
-    def _search(self, shape: Shape, claims: Sequence[ResourceClaim], row: int) -> Search | None:
+    def _search(self, shape: Shape, claims: Sequence[ResourceClaim], row: int) -> Solution | None:
         keys, pools = [key_of(claim) for claim in claims], self._devices.pools_of(row)
         may_skip = not self._checks_operations or (self._rules.operations and self._devices.may_skip_operations(row))
         search = Search(shape.wanted, keys, pools, self._rules, self._time_check(row), may_skip=may_skip)
-        return search if search.run() else None
+        if not search.run():
+            return None
+        chosen: list[dict[int, Option]] = [{} for _ in claims]
+        for (claim, request), option in search.chosen.items():
+            chosen[claim][request] = option
+        return Solution(search.picks, chosen)
 
     def _time_check(self, row: int) -> Callable[[], None]:
         end = self._clock.now() + self._seconds
@@ -198,10 +201,3 @@ def _have_equal_requests(claims: Sequence[ResourceClaim], others: Sequence[Resou
         if own is not its and (own.requests != its.requests or own.constraints != its.constraints):
             return False
     return True
-
-
-def _by_claim(search: Search, claims: int) -> list[dict[int, Option]]:
-    chosen: list[dict[int, Option]] = [{} for _ in range(claims)]
-    for (claim, request), option in search.chosen.items():
-        chosen[claim][request] = option
-    return chosen
