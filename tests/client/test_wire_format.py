@@ -229,7 +229,7 @@ def pod_of(namespace: str, name: str, uid: str = "") -> Pod:
 
 
 def object_of(kind: type[T], namespace: str, body: dict[str, Any]) -> T:
-    """Return the object that was sent, as it was received."""
+    """Return an object with the JSON of a recorded request, and the namespace of its path."""
     obj: Any = codec.convert(kind, body)
     return replace(obj, metadata=replace(obj.metadata, namespace=namespace))  # type: ignore[no-any-return]
 

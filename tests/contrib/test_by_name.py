@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from kubestow.cli import main
 from kubestow.plugin.loading import PluginCollection
 from support.cli.up_running import Up
+from support.integration.custom_definitions import QUOTAS, definition
 from support.polling import until
 from support.repository import ROOT
 
@@ -40,25 +41,6 @@ metadata: {name: p}
 spec: {containers: [{name: main, image: app, resources: {requests: {cpu: 2}}}]}
 """
 REJECTED = "total ElasticQuota used is more than min"
-QUOTAS = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/elasticquotas"
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "elasticquotas.scheduling.x-k8s.io"},
-    "spec": {
-        "group": "scheduling.x-k8s.io",
-        "scope": "Namespaced",
-        "names": {"plural": "elasticquotas", "kind": "ElasticQuota"},
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +113,7 @@ def test_a_configuration_with_wrong_arguments_is_invalid(tmp_path: Path, plugin:
 def up(tmp_path: Path) -> Iterator[Up]:
     """A cluster with the objects and their definition in files."""
     (tmp_path / "scheduler.yaml").write_text(CONFIGURATION)
-    (tmp_path / "crds.json").write_text(json.dumps(DEFINITION))
+    (tmp_path / "crds.json").write_text(json.dumps(definition("scheduling.x-k8s.io", "ElasticQuota")))
     (tmp_path / "objects.yaml").write_text(f"{CLUSTER}---{POD}")
     manifests = ("-f", str(tmp_path / "crds.json"), "-f", str(tmp_path / "objects.yaml"))
     options = ("--plugin", "kubestow.contrib.capacity", "--config", str(tmp_path / "scheduler.yaml"))

@@ -22,6 +22,7 @@ from kubestow.simulator.recording.replaying import Replay
 from support.client.doubles import SkewedClock
 from support.client.virtualtime import run
 from support.integration.cluster import eventually, node, running_cluster, running_scheduler
+from support.integration.custom_definitions import DEFINITIONS, QUOTAS, definition
 from support.plugins.platform_plugins import QuotaGuard
 from support.simulator.objects import HEAD, nodes, pod
 
@@ -260,27 +261,6 @@ def test_a_replay_has_recorded_objects_and_values(tmp_path: Path) -> None:
         assert simulation.node_of("b") == "node-0"
 
 
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "elasticquotas.scheduling.x-k8s.io"},
-    "spec": {
-        "group": "scheduling.x-k8s.io",
-        "scope": "Namespaced",
-        "names": {"plural": "elasticquotas", "kind": "ElasticQuota"},
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
-QUOTAS = f"/apis/{API_VERSION}/namespaces/default/elasticquotas"
-
-
 def test_a_recorder_records_custom_resources_by_name(tmp_path: Path) -> None:
     """The kind is that of the server; a resource that it does not serve is an error with the option."""
     path = tmp_path / "recording.gz"
@@ -288,7 +268,7 @@ def test_a_recorder_records_custom_resources_by_name(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_cluster() as cluster, running_scheduler(cluster) as instance:
             await cluster.add(node("n1"))
-            await cluster.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
+            await cluster.call("POST", DEFINITIONS, definition("scheduling.x-k8s.io", "ElasticQuota"))
             access, name = instance.link.access, "elasticquotas.v1alpha1.scheduling.x-k8s.io"
             custom = await find_custom(access, SkewedClock(), [name])
             assert [one.kind for one in custom] == ["ElasticQuota"]

@@ -76,7 +76,7 @@ def patch_between(old: Tree, new: Tree) -> dict[str, Any]:
 def _items_between(old: Sequence[Tree], new: Sequence[Tree], merge_key: str) -> list[Any]:
     before, after = ({item.get(merge_key): item for item in items} for items in (old, new))
     if len(before) < len(old) or len(after) < len(new):
-        # The merge key does not tell the items apart.
+        # Several items have the same merge key, so none of them can be patched.
         return [{"$patch": "replace"}, *new]
     changed = [
         {merge_key: key, **patch_between(before.get(key, {}), item)}
